@@ -1,0 +1,1 @@
+"""Moves events: Kafka in and out, sampling, redaction, cache, worker, monitor, commands."""

@@ -1,0 +1,244 @@
+"""Settings: one TOML file, every key overridable by `GROUNDWATCH__SECTION__KEY`, validated at start.
+
+This module says which settings there are; `settings_source.py` says where their values come from.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Rate = Annotated[float, Field(gt=0.0, le=1.0)]
+PositiveSeconds = Annotated[float, Field(gt=0.0)]
+MAX_SEGMENTS = 50
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Kafka(Section):
+    """One section drives both clients (librdkafka and aiokafka)."""
+
+    bootstrap_servers: str = "localhost:9092"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
+    sasl_username: str = ""
+    sasl_password: SecretStr = SecretStr("")
+    sasl_password_file: Path | None = None
+    ssl_ca_file: Path | None = None
+    ssl_certificate_file: Path | None = None
+    ssl_key_file: Path | None = None
+    consumer: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    producer: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def credentials_need_a_sasl_protocol(self) -> Kafka:
+        if self.sasl_username and self.security_protocol != "SASL_SSL":
+            raise ValueError(
+                f"sasl_username is set, but security_protocol is {self.security_protocol}: "
+                "the client would connect without the credentials; set security_protocol = 'SASL_SSL'"
+            )
+        if self.security_protocol == "SASL_SSL" and not (self.sasl_mechanism and self.sasl_username):
+            raise ValueError("security_protocol SASL_SSL needs sasl_mechanism and sasl_username")
+        return self
+
+
+class Topics(Section):
+    events: tuple[str, ...] = ("qa.events",)
+    scores: str = "qa.scores"
+    flagged: str = "qa.flagged"
+    deadletter: str = "qa.deadletter"
+    redrive: str = "qa.redrive"
+    labels: str = "qa.labels"
+    partitions: Annotated[int, Field(ge=1)] = 6
+    replication: Annotated[int, Field(ge=1)] = 1
+    scores_retention_hours: PositiveSeconds = 24 * 30
+    deadletter_retention_hours: PositiveSeconds = 24 * 7
+    events_retention_hours: PositiveSeconds = 24 * 7
+
+
+class Decode(Section):
+    """Limits are refused, never cut off in silence."""
+
+    forms_dir: Path | None = None
+    """Mapping files of the user's own; they are tried before the shipped ones."""
+    form: str = ""
+    """The name of the one form on the topic; empty: recognised by its keys."""
+    max_bytes: Annotated[int, Field(ge=1)] = 8_000_000
+    max_chunks: Annotated[int, Field(ge=1)] = 1000
+    max_characters: Annotated[int, Field(ge=1)] = 4_000_000
+    max_depth: Annotated[int, Field(ge=4)] = 100
+    gzip: bool = False
+
+
+class AlwaysRule(Section):
+    """Events that are always sampled: exactly one of the three conditions."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
+    negative_feedback: bool = False
+    label: str = ""
+    """`key=value`"""
+    header: str = ""
+    """`name` or `name=value`"""
+
+    @model_validator(mode="after")
+    def exactly_one_condition(self) -> AlwaysRule:
+        if sum((self.negative_feedback, bool(self.label), bool(self.header))) != 1:
+            raise ValueError("an always-rule needs exactly one of negative_feedback, label, header")
+        if self.label and "=" not in self.label:
+            raise ValueError(f"label must be 'key=value', not {self.label!r}")
+        return self
+
+
+class Sampling(Section):
+    rate: Rate = 1.0
+    salt: str = "groundwatch"
+    id_header: str = ""
+    """A record header that carries the event id; found without decoding."""
+    key_is_id: bool = False
+    """The record key is the event id. Refused at run time where keys plainly repeat (below 0.9 distinct)."""
+    segment_rates: dict[str, Rate] = Field(default_factory=dict)
+    """`"app=hr-helpdesk,lang=zh" = 0.5`; the most specific match wins."""
+    always: tuple[AlwaysRule, ...] = ()
+
+
+class Segments(Section):
+    """The allow-list: label values outside it are `other`. `lang` is detected by script where it is not labelled."""
+
+    allow: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {"app": (), "lang": ("en", "zh")})
+    contrast: tuple[str, ...] = ("model", "kb_version")
+    """Label dimensions kept in the record, never labels of a series."""
+
+    @model_validator(mode="after")
+    def at_most_fifty_combinations(self) -> Segments:
+        combinations = math.prod(len(values) + 1 for values in self.allow.values())
+        if combinations > MAX_SEGMENTS:
+            raise ValueError(f"{combinations} segment combinations (with 'other'); at most {MAX_SEGMENTS} are allowed")
+        return self
+
+
+class RedactionPattern(Section):
+    name: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,30}$")]
+    pattern: str
+
+
+class Redaction(Section):
+    enabled: bool = True
+    kinds: tuple[Literal["EMAIL", "PHONE", "CARD", "ID"], ...] = ("EMAIL", "PHONE", "CARD", "ID")
+    patterns: tuple[RedactionPattern, ...] = ()
+    deadletter_payload: bool = True
+    """False keeps headers only in the dead letter."""
+
+
+class Embedding(Section):
+    model: str = "multilingual-e5-small"
+    """`multilingual-e5-small` or `all-MiniLM-L6-v2` (packaged), a sentence-transformers name or path, or `openai`."""
+    revision: str = ""
+    models_dir: Path | None = None
+    """Where prepared models lie; default: `$XDG_CACHE_HOME/groundwatch/models`."""
+    precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
+    batch_size: Annotated[int, Field(ge=1, le=1024)] = 32
+    window_overlap: Annotated[int, Field(ge=0)] = 32
+    """Tokens shared by neighbouring windows of a text that is longer than the model's window."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """Threads of the model; 0: as many as there are cores."""
+    endpoint: str = ""
+    """Base URL of an OpenAI-compatible embeddings endpoint, with model = "openai"."""
+    endpoint_model: str = ""
+    endpoint_key: SecretStr = SecretStr("")
+    endpoint_timeout_seconds: PositiveSeconds = 20.0
+
+
+class Redis(Section):
+    cache_url: str = ""
+    """May evict. Empty: an in-process LRU only."""
+    cases_url: str = ""
+    """Must not evict."""
+    lookup_budget_ms: PositiveSeconds = 50.0
+    ttl_hours: PositiveSeconds = 72.0
+    lru_entries: Annotated[int, Field(ge=0)] = 20_000
+
+
+class Scoring(Section):
+    metrics: tuple[str, ...] = ("topic_similarity", "question_context_similarity", "question_answer_similarity")
+    aggregation: Literal["best", "mean", "all"] = "best"
+    sketch: bool = True
+
+
+class Scorer(Section):
+    group: str = "groundwatch-scorer"
+    max_inflight: Annotated[int, Field(ge=1)] = 2000
+    """Sampled events between poll and acknowledged output; above it partitions are paused."""
+    max_queue_seconds: PositiveSeconds = 10.0
+    """How long a sampled event may wait for a score before the scorer sheds."""
+    batch_events: Annotated[int, Field(ge=1)] = 32
+    batch_wait_ms: PositiveSeconds = 50.0
+    commit_interval_seconds: PositiveSeconds = 1.0
+    shutdown_seconds: PositiveSeconds = 20.0
+    run: Annotated[str, Field(min_length=1)] = "live"
+    """`run` of the score records; anything but `live` never reaches a gauge."""
+
+
+class Monitor(Section):
+    group: str = "groundwatch-monitor"
+    windows: dict[str, PositiveSeconds] = Field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0, "24h": 86400.0})
+    dedup_seconds: PositiveSeconds = 3600.0
+    future_seconds: PositiveSeconds = 60.0
+    rebuild_deadline_seconds: PositiveSeconds = 120.0
+    coverage_minimum: Share = 0.9
+
+
+class Listen(Section):
+    listen: str = "127.0.0.1:9108"
+
+    @field_validator("listen")
+    @classmethod
+    def host_and_port(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"listen must be HOST:PORT, not {value!r}")
+        return value
+
+
+class ScorerMetrics(Listen):
+    listen: str = "127.0.0.1:9108"
+
+
+class MonitorMetrics(Listen):
+    listen: str = "127.0.0.1:9109"
+
+
+class MetricsSection(Section):
+    scorer: ScorerMetrics = ScorerMetrics()
+    monitor: MonitorMetrics = MonitorMetrics()
+
+
+class Pages(Listen):
+    listen: str = "127.0.0.1:9110"
+
+
+class Logging(Section):
+    format: Literal["json", "console"] = "console"
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+
+class Settings(Section):
+    kafka: Kafka = Kafka()
+    topics: Topics = Topics()
+    decode: Decode = Decode()
+    sampling: Sampling = Sampling()
+    segments: Segments = Segments()
+    redaction: Redaction = Redaction()
+    embedding: Embedding = Embedding()
+    redis: Redis = Redis()
+    scoring: Scoring = Scoring()
+    scorer: Scorer = Scorer()
+    monitor: Monitor = Monitor()
+    metrics: MetricsSection = MetricsSection()
+    pages: Pages = Pages()
+    logging: Logging = Logging()

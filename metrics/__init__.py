@@ -1,0 +1,1 @@
+"""Makes numbers: pure scoring, judges, rolling windows, drift, exposition. Knows no Kafka and no Redis."""
