@@ -95,6 +95,23 @@ class AlwaysRule(Section):
         return self
 
 
+def segment_conditions(key: str) -> dict[str, str]:
+    """`"app=hr-helpdesk,lang=zh"` as `{"app": "hr-helpdesk", "lang": "zh"}`.
+
+    Raises:
+        ValueError: not a list of `dimension=value`, or a dimension twice.
+    """
+    conditions: dict[str, str] = {}
+    for part in key.split(","):
+        name, _, value = (side.strip() for side in part.partition("="))
+        if not name or not value:
+            raise ValueError(f"{key!r} must read 'dimension=value' or 'dimension=value,dimension=value'")
+        if name in conditions:
+            raise ValueError(f"{key!r} names {name!r} twice")
+        conditions[name] = value
+    return conditions
+
+
 class Sampling(Section):
     rate: Rate = 1.0
     salt: str = "groundwatch"
@@ -105,6 +122,21 @@ class Sampling(Section):
     segment_rates: dict[str, Rate] = Field(default_factory=dict)
     """`"app=hr-helpdesk,lang=zh" = 0.5`; the most specific match wins."""
     always: tuple[AlwaysRule, ...] = ()
+
+    @field_validator("segment_rates")
+    @classmethod
+    def readable_segments(cls, value: dict[str, float]) -> dict[str, float]:
+        for key in value:
+            segment_conditions(key)
+        return value
+
+    @field_validator("always")
+    @classmethod
+    def rule_names_differ(cls, value: tuple[AlwaysRule, ...]) -> tuple[AlwaysRule, ...]:
+        names = [rule.name for rule in value]
+        if len(set(names)) < len(names):
+            raise ValueError("two always-rules have the same name; records could not tell them apart")
+        return value
 
 
 class Segments(Section):
@@ -242,3 +274,21 @@ class Settings(Section):
     metrics: MetricsSection = MetricsSection()
     pages: Pages = Pages()
     logging: Logging = Logging()
+
+    @model_validator(mode="after")
+    def segment_rates_can_match(self) -> Settings:
+        """A rate for a segment that no event can have would be ignored in silence."""
+        for key in self.sampling.segment_rates:
+            for name, value in segment_conditions(key).items():
+                known = self.segments.allow.get(name)
+                if known is None:
+                    dimensions = ", ".join(self.segments.allow) or "none"
+                    raise ValueError(
+                        f"sampling.segment_rates: {key!r}: no dimension {name!r} (there are: {dimensions})"
+                    )
+                if value not in (*known, "other"):
+                    raise ValueError(
+                        f"sampling.segment_rates: {key!r}: {value!r} is not in segments.allow.{name}, so every such "
+                        "event is 'other' and the rate would never apply; add it there"
+                    )
+        return self

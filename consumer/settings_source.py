@@ -120,12 +120,13 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> str:
     for fault in error.errors(include_url=False):
         path = [str(step) for step in fault["loc"]]
         key = ".".join(path)
-        where = origin.get(key) or next((o for k, o in origin.items() if k.startswith(key)), "")
+        where = origin.get(key) or next((o for k, o in origin.items() if key and k.startswith(key)), "")
         message = fault["msg"].removeprefix("Value error, ")
         if fault["type"] == "extra_forbidden":
             near = difflib.get_close_matches(path[-1], _names_at(path[:-1]), n=1, cutoff=0.4)
             message = "unknown setting" + (f"; did you mean '{'.'.join([*path[:-1], near[0]])}'?" if near else "")
-        lines.append(f"{key}: {message}" + (f" (from {where})" if where else ""))
+        prefix = f"{key}: " if key else ""  # a fault between sections names its keys itself
+        lines.append(prefix + message + (f" (from {where})" if where else ""))
     return "\n".join(lines)
 
 
