@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 
 from consumer.record import MetricScore, MetricUnscored, Position, ScoreRecord
 from metrics.evaluation import Evaluation
@@ -79,3 +80,8 @@ def encodable(text: str) -> str:
     'gpt-?'
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def versions_in_force(embedder: str) -> dict[str, str]:
+    """The `versions` of a record: the embedder's identity and this package's own version."""
+    return {"embedder": embedder, "groundwatch": version("groundwatch")}
