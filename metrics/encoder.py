@@ -1,0 +1,201 @@
+"""A BERT encoder for inference on CPU: token ids to mean-pooled unit vectors.
+
+Texts of a batch are laid end to end without padding: the dense layers see one matrix of all tokens, attention goes group
+by group of equally long texts. So a vector does not depend on its neighbours' lengths, and no work is spent on padding.
+
+The word table stays as it lies in the file (half precision, memory-mapped: only rows in use become resident).
+transformers is not imported: it would cost memory and start-up time for code that is not run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from torch.nn import functional
+
+from metrics.model_files import ModelError, read_json
+
+Precision = Literal["fp32", "bf16", "int8"]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Sizes from config.json; `positions` is the longest text in tokens, special tokens included."""
+
+    hidden: int
+    layers: int
+    heads: int
+    positions: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One transformer layer; `qkv` is query, key and value in one matrix."""
+
+    qkv: Dense
+    attention_out: Dense
+    attention_norm: Norm
+    widen: Dense
+    narrow: Dense
+    out_norm: Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    words: Tensor
+    positions: Tensor
+    """Position rows with the first token-type row added: single texts have one type."""
+    norm: Norm
+    layers: tuple[Layer, ...]
+
+
+class Encoder:
+    """Not safe for several threads at once; the embedder holds the lock."""
+
+    def __init__(self, network: Network, weights: Weights, precision: Precision) -> None:
+        self.network = network
+        self.precision = precision
+        self._weights = weights
+        self._multiply = torch.bfloat16 if precision == "bf16" else torch.float32
+
+    def encode(self, texts: Sequence[Sequence[int]]) -> npt.NDArray[np.float32]:
+        """Unit vectors, shape (texts, hidden), in input order; each text is its token ids with special tokens.
+
+        Raises:
+            ValueError: a text without tokens or longer than the network's positions.
+        """
+        lengths = [len(ids) for ids in texts]
+        if not texts:
+            return np.empty((0, self.network.hidden), np.float32)
+        if min(lengths) == 0 or max(lengths) > self.network.positions:
+            raise ValueError(
+                f"texts must have 1 to {self.network.positions} tokens, not {min(lengths)} to {max(lengths)}"
+            )
+        order = sorted(range(len(texts)), key=lengths.__getitem__)
+        groups = [(length, sum(1 for _ in same)) for length, same in itertools.groupby(lengths[i] for i in order)]
+        with torch.inference_mode():
+            flat = torch.tensor([token for i in order for token in texts[i]], dtype=torch.long)
+            pooled = self._forward(flat, groups)
+            units = functional.normalize(pooled, dim=1, eps=1e-30)
+            result = np.empty((len(texts), self.network.hidden), np.float32)
+            result[order] = units.numpy()
+        return result
+
+    def _forward(self, ids: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        weights, network = self._weights, self.network
+        where = torch.cat([torch.arange(length).repeat(count) for length, count in groups])
+        hidden = weights.words[ids].float() + weights.positions[where]
+        hidden = self._normed(hidden, weights.norm)
+        for layer in weights.layers:
+            qkv = self._dense(hidden, layer.qkv)
+            attended = self._dense(self._attention(qkv, groups), layer.attention_out)
+            hidden = self._normed(hidden + attended, layer.attention_norm)
+            wide = functional.gelu(self._dense(hidden, layer.widen))
+            hidden = self._normed(hidden + self._dense(wide, layer.narrow), layer.out_norm)
+        parts, start = [], 0
+        for length, count in groups:
+            end = start + length * count
+            parts.append(hidden[start:end].view(count, length, network.hidden).mean(1))
+            start = end
+        return torch.cat(parts)
+
+    def _attention(self, qkv: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        heads, hidden = self.network.heads, self.network.hidden
+        out = torch.empty(len(qkv), hidden, dtype=qkv.dtype)
+        start = 0
+        for length, count in groups:
+            end = start + length * count
+            parts = qkv[start:end].view(count, length, 3, heads, hidden // heads).permute(2, 0, 3, 1, 4)
+            mixed = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2])
+            out[start:end] = mixed.transpose(1, 2).reshape(end - start, hidden)
+            start = end
+        return out
+
+    def _dense(self, x: Tensor, dense: Dense) -> Tensor:
+        return functional.linear(x.to(self._multiply), dense.weight, dense.bias)
+
+    def _normed(self, x: Tensor, norm: Norm) -> Tensor:
+        # Sums and norms stay in float32: bf16 would lose the small differences that scores are made of.
+        return functional.layer_norm(x.float(), (self.network.hidden,), norm.weight, norm.bias, self.network.epsilon)
+
+
+def load_encoder(folder: Path, precision: Precision) -> Encoder:
+    """Read a transformers BertModel folder (config.json, model.safetensors).
+
+    Raises:
+        ModelError: another architecture, or a tensor missing or of another shape.
+    """
+    config = read_json(folder / "config.json")
+    try:
+        network = Network(
+            config["hidden_size"],
+            config["num_hidden_layers"],
+            config["num_attention_heads"],
+            config["max_position_embeddings"],
+            config["layer_norm_eps"],
+        )
+        if config["model_type"] != "bert" or config["hidden_act"] != "gelu":
+            raise ModelError(f"{folder} is a {config['model_type']} model; only BERT is read here")
+        with safe_open(folder / "model.safetensors", "pt") as file:
+            weights = _weights(file, network, torch.bfloat16 if precision == "bf16" else torch.float32)
+    except (KeyError, OSError, SafetensorError) as error:
+        raise ModelError(f"{folder} is not a complete model ({error}); run: groundwatch models verify") from None
+    return Encoder(network, weights, precision)
+
+
+def _weights(file: safe_open, network: Network, kind: torch.dtype) -> Weights:
+    names = set(file.keys())
+
+    def read(name: str) -> Tensor:
+        if name not in names:
+            raise ModelError(f"tensor {name} is missing; run: groundwatch models verify")
+        return file.get_tensor(name)
+
+    def dense(*prefixes: str) -> Dense:
+        weight = torch.cat([read(f"{p}.weight") for p in prefixes]).to(kind)
+        return Dense(weight, torch.cat([read(f"{p}.bias") for p in prefixes]).to(kind))
+
+    def norm(prefix: str) -> Norm:
+        return Norm(read(f"{prefix}.weight").float(), read(f"{prefix}.bias").float())
+
+    def layer(prefix: str) -> Layer:
+        own = f"{prefix}.attention.self"
+        return Layer(
+            dense(f"{own}.query", f"{own}.key", f"{own}.value"),
+            dense(f"{prefix}.attention.output.dense"),
+            norm(f"{prefix}.attention.output.LayerNorm"),
+            dense(f"{prefix}.intermediate.dense"),
+            dense(f"{prefix}.output.dense"),
+            norm(f"{prefix}.output.LayerNorm"),
+        )
+
+    positions = read("embeddings.position_embeddings.weight").float()
+    types = read("embeddings.token_type_embeddings.weight").float()
+    return Weights(
+        read("embeddings.word_embeddings.weight"),
+        positions + types[0],
+        norm("embeddings.LayerNorm"),
+        tuple(layer(f"encoder.layer.{i}") for i in range(network.layers)),
+    )
