@@ -206,8 +206,9 @@ class Scorer(Section):
     group: str = "groundwatch-scorer"
     max_inflight: Annotated[int, Field(ge=1)] = 2000
     """Sampled events between poll and acknowledged output; above it partitions are paused."""
-    max_queue_seconds: PositiveSeconds = 10.0
-    """How long a sampled event may wait for a score before the scorer sheds."""
+    max_delay_seconds: PositiveSeconds = 300.0
+    """Older than this when its turn comes, a backlog is no longer worth every score: the scorer sheds until it has
+    caught up. The default is the shortest window: older events no longer move its gauge."""
     batch_events: Annotated[int, Field(ge=1)] = 32
     batch_wait_ms: PositiveSeconds = 50.0
     commit_interval_seconds: PositiveSeconds = 1.0

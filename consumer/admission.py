@@ -1,0 +1,81 @@
+"""How much of what was sampled is scored when there is more than the scorer can do.
+
+Two ways to bear overload. While the topic is fresh enough, a full queue pauses the partitions and the topic holds the
+rest. Once the events at hand are older than `max_delay_seconds`, freshness wins: the scorer sheds, by the same hash
+that sampled, and the loss goes into the probability of what is kept. The admitted share depends on past arrivals and
+service times only, never on the event at hand, so weighted means stay unbiased (Horvitz and Thompson, JASA 47, 1952).
+"""
+
+from __future__ import annotations
+
+FLOOR = 0.001
+"""The admitted share never falls below this: a metric never goes silent for good."""
+TICK_SECONDS = 0.2
+QUEUE_SECONDS = 2.0
+"""While shedding, the queue is steered to this much work, so that what is admitted is fresh when it is scored."""
+HEADROOM = 0.95
+RECOVERY_SECONDS = 10.0
+MEMORY = 0.3
+"""Weight of the newest tick in the moving averages of arrivals and of service time."""
+
+
+class Admission:
+    """Steers the admitted share. Times are seconds of one monotonic clock, passed in.
+
+    Single writer per method: `arrived`, `admitted_share` from the poll thread, `served` from the inference thread.
+    """
+
+    def __init__(self, max_delay_seconds: float) -> None:
+        self._max_delay = max_delay_seconds
+        self._share = 1.0
+        self._shedding = False
+        self._service_rate = 0.0
+        self._arrival_rate = 0.0
+        self._arrivals = 0
+        self._tick_start: float | None = None
+        self._relaxed_since: float | None = None
+
+    @property
+    def shedding(self) -> bool:
+        return self._shedding
+
+    def served(self, events: int, seconds: float) -> None:
+        """A batch of `events` took `seconds` of the inference thread."""
+        rate = events / max(seconds, 1e-6)
+        self._service_rate = rate if self._service_rate == 0.0 else (1 - MEMORY) * self._service_rate + MEMORY * rate
+
+    def arrived(self) -> None:
+        """One event passed the sampler."""
+        self._arrivals += 1
+
+    def admitted_share(self, now: float, age: float, queued: int) -> float:
+        """The share in [FLOOR, 1] of sampled events to score now.
+
+        `age` is how long ago the event at hand was logged, in seconds; `queued` counts events that wait for a score.
+        """
+        if self._tick_start is None:
+            self._tick_start = now
+        if not self._shedding and age > self._max_delay and queued > self._service_rate * QUEUE_SECONDS:
+            self._shedding = self._service_rate > 0.0
+        elapsed = now - self._tick_start
+        if elapsed >= TICK_SECONDS:
+            self._tick(now, elapsed, queued)
+        return self._share if self._shedding else 1.0
+
+    def _tick(self, now: float, elapsed: float, queued: int) -> None:
+        rate = self._arrivals / elapsed
+        self._arrival_rate = (1 - MEMORY) * self._arrival_rate + MEMORY * rate if self._arrival_rate else rate
+        self._arrivals = 0
+        self._tick_start = now
+        if not self._shedding:
+            return
+        target = self._service_rate * QUEUE_SECONDS
+        wanted = HEADROOM * self._service_rate + (target - queued) / QUEUE_SECONDS
+        self._share = min(1.0, max(FLOOR, wanted / max(self._arrival_rate, 1e-6)))
+        if self._share < 1.0:
+            self._relaxed_since = None
+        elif self._relaxed_since is None:
+            self._relaxed_since = now
+        elif now - self._relaxed_since >= RECOVERY_SECONDS:
+            self._shedding = False
+            self._relaxed_since = None

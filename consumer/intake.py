@@ -1,0 +1,114 @@
+"""From a delivered record to work for a scorer, or to its end: decode, decide, redact. Nothing here waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from consumer.deadletters import original_position
+from consumer.decode import Decoded, DecodeError, Decoder
+from consumer.delivered import Headers
+from consumer.record import Position
+from consumer.redaction import Redactor
+from consumer.sampling import Sampler
+from consumer.segments import Segmenter
+from metrics.event import Event
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One delivered record. `broker_time` in seconds since the epoch, None where the broker has none."""
+
+    source: Position
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    broker_time: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """An event that is to be scored, redacted; `unit` is its place on the sampling hash, in [0, 1)."""
+
+    event: Event
+    segment: Mapping[str, str]
+    labels: Mapping[str, str]
+    source: Position
+    probability: float
+    sampled_by: str
+    unit: float
+
+
+@dataclass(frozen=True, slots=True)
+class SampledOut:
+    """Stage 2 left it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Nothing to score: a tombstone, or the judge's own traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A dead letter to be: why, and the detail for the person who reads it."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one record, and which repairs were made on the way."""
+
+    result: Sampled | SampledOut | Ignored | Refused
+    repairs: tuple[str, ...] = ()
+
+
+class Intake:
+    """Decode → sample (stage 2) → redact, for one record at a time."""
+
+    def __init__(self, decoder: Decoder, sampler: Sampler, segmenter: Segmenter, redactor: Redactor) -> None:
+        self._decoder = decoder
+        self._sampler = sampler
+        self._segmenter = segmenter
+        self._redactor = redactor
+
+    def take(self, raw: Raw, early_id: bytes | None) -> Taken:
+        """Never raises: a fault of ours in one event is a dead letter `internal_error`, not a stopped partition."""
+        if not raw.value:
+            return Taken(Ignored())
+        try:
+            return self._take(raw, raw.value, early_id)
+        except DecodeError as error:
+            return Taken(Refused(error.reason, str(error)))
+        except Exception as error:
+            log.exception("an event at %s could not be taken in", raw.source)
+            return Taken(Refused("internal_error", f"{type(error).__name__} while taking the event in"))
+
+    def _take(self, raw: Raw, value: bytes, early_id: bytes | None) -> Taken:
+        source = original_position(raw.source, raw.headers)
+        fallback = early_id.decode("utf-8", "replace") if early_id is not None else str(source)
+        decoded: Decoded = self._decoder.decode(value, fallback_id=fallback, broker_time=raw.broker_time, key=raw.key)
+        if decoded.ignored:
+            return Taken(Ignored(), decoded.repairs)
+        event = decoded.event
+        segment = self._segmenter.segment(event)
+        unit_id = early_id if early_id is not None else event.id.encode("utf-8", "surrogatepass")
+        decision = self._sampler.decide(unit_id, event, segment, raw.headers)
+        if not decision.kept:
+            return Taken(SampledOut(), decoded.repairs)
+        redacted = self._redactor.redact(event)
+        sampled = Sampled(
+            redacted,
+            segment,
+            self._segmenter.contrast(redacted),
+            source,
+            decision.probability,
+            decision.sampled_by,
+            decision.unit,
+        )
+        return Taken(sampled, decoded.repairs)

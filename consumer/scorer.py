@@ -1,0 +1,331 @@
+"""The scorer: one poll thread that never waits for a score, one inference thread, acknowledged outputs, then offsets.
+
+Poll thread: consume → sample early → decode, decide, redact → admit or shed → hand to inference → write → commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError
+
+from consumer.admission import Admission
+from consumer.deadletters import dead_letter
+from consumer.delivered import Delivered, broker_time, consume, position
+from consumer.health import Pulse
+from consumer.inference import Inference, Job
+from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut
+from consumer.offsets import Offsets, Partition, Watermark
+from consumer.outputs import Output, Outputs
+from consumer.partitions import Partitions
+from consumer.record import encode_record
+from consumer.record_building import all_unscored, build_record
+from consumer.sampling import KeyCheck, KeyIsNotId, Sampler
+from consumer.scorer_metrics import Ending, ScorerMetrics
+from consumer.settings import Settings
+from metrics.evaluation import Evaluation, Evaluator
+from metrics.outcome import Reason, Scored
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000
+POLL_SECONDS = 0.05
+LAG_SECONDS = 2.0
+REVOKE_SECONDS = 5.0
+READY_SECONDS = 60.0
+
+
+class ScorerStopped(Exception):
+    """The scorer cannot go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scorer is made of, built by `consumer.commands.score`."""
+
+    consumer: Consumer
+    outputs: Outputs
+    evaluator: Evaluator
+    sampler: Sampler
+    intake: Intake
+    metrics: ScorerMetrics
+    pulse: Pulse
+
+
+class Scorer:
+    """Runs until `stop`. All clocks are passed in: `now` is monotonic, `wall_clock` is seconds since the epoch."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: Settings,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        versions: dict[str, str],
+    ) -> None:
+        self._consumer = parts.consumer
+        self._outputs = parts.outputs
+        self._sampler = parts.sampler
+        self._intake = parts.intake
+        self._metrics = parts.metrics
+        self._pulse = parts.pulse
+        self._settings = settings
+        self._now = now
+        self._wall_clock = wall_clock
+        self._versions = versions
+        self._definitions = parts.evaluator.definitions
+        self._offsets = Offsets()
+        self._key_check = KeyCheck()
+        self._admission = Admission(settings.scorer.max_delay_seconds)
+        self.partitions = Partitions(
+            parts.consumer, self._offsets, parts.metrics, drain=self._drain_partitions, now=now, wall_clock=wall_clock
+        )
+        self._inference = Inference(
+            parts.evaluator,
+            batch_events=settings.scorer.batch_events,
+            batch_wait_seconds=settings.scorer.batch_wait_ms / 1000,
+            now=now,
+            served=self._served,
+            beat=lambda: parts.pulse.beat("inference"),
+        )
+        self._stopping = False
+        self._fatal: str | None = None
+        self._last_commit = self._last_lag = now()
+
+    def stop(self) -> None:
+        """Ask the loop to end; safe from a signal handler."""
+        self._stopping = True
+
+    def failed(self, error: KafkaError) -> None:
+        """The consumer's `error_cb`: what cannot mend itself ends the scorer, the rest is noise of a broker away."""
+        refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) and not self.partitions.ever_assigned
+        if error.fatal() or refused:
+            self._fatal = f"Kafka refused this client: {error.str()}; check the [kafka] settings"
+        else:
+            log.debug("kafka: %s", error.str())
+
+    def ready(self) -> tuple[bool, str]:
+        """Ready means that offsets advance while there is lag (asked from another thread)."""
+        if not self.partitions.ever_assigned:
+            return False, "no partition was assigned yet"
+        waiting = self._now() - self.partitions.advanced_at
+        if waiting > READY_SECONDS and self.partitions.behind:
+            return False, f"there is lag and no offset has advanced for {waiting:.0f} s"
+        return True, "ok"
+
+    def run(self, stopping: Callable[[], None]) -> None:
+        """Consume until `stop`, then drain within half of `scorer.shutdown_seconds` and commit.
+
+        `stopping()` is called when the loop has ended, before the drain.
+
+        Raises:
+            ScorerStopped: a loop of ours died, or Kafka refused this client for good.
+            OutputImpossible: an output topic is missing or forbidden.
+        """
+        self._inference.start()
+        self.partitions.subscribe([*self._settings.topics.events, self._settings.topics.redrive])
+        try:
+            while not self._stopping:
+                self._turn(POLL_SECONDS)
+        finally:
+            stopping()
+            self._shut_down()
+
+    def close(self) -> None:
+        """Leave the group. May block while brokers are away: the caller keeps the deadline."""
+        self._consumer.close()
+
+    def _turn(self, timeout: float) -> None:
+        self._pulse.beat("poll")
+        if self._fatal is not None:
+            raise ScorerStopped(self._fatal)
+        if not self._inference.alive:
+            raise ScorerStopped("the inference thread died; its fault is in the log above")
+        self._take(consume(self._consumer, BATCH, timeout))
+        self._outputs.serve()
+        self._steer()
+
+    def _steer(self) -> None:
+        """Back-pressure, commits and gauges."""
+        inflight = self._offsets.in_flight()
+        limit = self._settings.scorer.max_inflight
+        if not self.partitions.paused and inflight >= limit:
+            self.partitions.pause()
+        elif self.partitions.paused and inflight <= limit // 2:
+            self.partitions.resume()
+        now = self._now()
+        if now - self._last_commit >= self._settings.scorer.commit_interval_seconds:
+            self._last_commit = now
+            self.partitions.commit_soon()
+        if now - self._last_lag >= LAG_SECONDS:
+            self._last_lag = now
+            self.partitions.measure_lag()
+        self._metrics.inflight.set(inflight)
+        self._metrics.paused.set(len(self._consumer.assignment()) if self.partitions.paused else 0)
+
+    def _take(self, records: Sequence[Delivered]) -> None:
+        """Count, sample early, and take in what is kept. This loop runs for every event on the topic."""
+        check_keys = self._settings.sampling.key_is_id and not self._key_check.done
+        delivered: dict[Partition, int] = {}
+        dropped: dict[Partition, int] = {}
+        early_id, keep_early, reads_headers = (
+            self._sampler.early_id,
+            self._sampler.keep_early,
+            self._sampler.reads_headers,
+        )
+        for record in records:
+            error = record.error()
+            if error is not None:
+                self._consume_error(error)
+                continue
+            partition = (record.topic(), record.partition())
+            watermark = self._offsets.get(partition)
+            if watermark is None:
+                continue
+            delivered[partition] = delivered.get(partition, 0) + 1
+            key = record.key()
+            headers = (record.headers() or ()) if reads_headers else None
+            if check_keys:
+                self._check_key(key)
+            unit_id = early_id(key, headers)
+            if unit_id is not None and not keep_early(unit_id, headers):
+                watermark.pass_over(record.offset())
+                dropped[partition] = dropped.get(partition, 0) + 1
+            else:
+                self._take_in(record, partition, watermark, unit_id)
+        for partition, events in delivered.items():
+            self._metrics.events_in.labels(partition[0], str(partition[1])).inc(events)
+        for partition, events in dropped.items():
+            self._metrics.ended(partition, Ending.SAMPLED_OUT, events)
+
+    def _check_key(self, key: bytes | None) -> None:
+        try:
+            self._key_check.observe(key)
+        except KeyIsNotId as error:
+            raise ScorerStopped(str(error)) from None
+
+    def _consume_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            return
+        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED):
+            self._fatal = f"Kafka forbids reading: {error.str()}; grant read on the event topics and the group"
+        else:
+            log.warning("kafka: %s", error.str())
+
+    def _take_in(self, record: Delivered, partition: Partition, watermark: Watermark, unit_id: bytes | None) -> None:
+        raw = Raw(position(record), record.key(), record.value(), record.headers() or (), broker_time(record))
+        offset = raw.source.offset
+        taken = self._intake.take(raw, unit_id)
+        for repair in taken.repairs:
+            self._metrics.repairs.labels(repair).inc()
+        match taken.result:
+            case SampledOut():
+                watermark.pass_over(offset)
+                self._metrics.ended(partition, Ending.SAMPLED_OUT)
+            case Ignored():
+                watermark.pass_over(offset)
+                self._metrics.ended(partition, Ending.IGNORED)
+            case Refused(reason, detail):
+                watermark.deliver(offset)
+                self._refuse(raw, reason, detail, self._finisher(partition, watermark, offset))
+            case Sampled() as sampled:
+                watermark.deliver(offset)
+                self._admit(sampled, raw.broker_time, self._finisher(partition, watermark, offset))
+
+    def _finisher(self, partition: Partition, watermark: Watermark, offset: int) -> Callable[[Ending], None]:
+        """What ends the event: called when its output is acknowledged, in the poll thread."""
+
+        def finish(ending: Ending) -> None:
+            watermark.finish(offset)
+            self._metrics.ended(partition, ending)
+
+        return finish
+
+    def _refuse(self, raw: Raw, reason: str, detail: str, finish: Callable[[Ending], None]) -> None:
+        self._metrics.deadletters.labels(reason).inc()
+        # The detail may quote the record, so it goes to the dead letter (a restricted topic), never to the log.
+        log.info("dead letter %s: %s", raw.source, reason)
+        output = dead_letter(
+            self._settings.topics.deadletter,
+            reason=reason,
+            detail=detail,
+            source=raw.source,
+            key=raw.key,
+            value=raw.value,
+            headers=raw.headers,
+            keep_payload=self._settings.redaction.deadletter_payload,
+        )
+        self._outputs.send(output, lambda: finish(Ending.DEAD_LETTERED))
+
+    def _admit(self, sampled: Sampled, logged: float | None, finish: Callable[[Ending], None]) -> None:
+        self._admission.arrived()
+        age = self._wall_clock() - (sampled.event.timestamp if logged is None else logged)
+        share = self._admission.admitted_share(self._now(), age, self._inference.queued)
+        self._metrics.admitted_share.set(share)
+        if sampled.unit < sampled.probability * share:
+            probability = sampled.probability * share
+            self._inference.submit(Job(sampled, probability, lambda e: self._write(sampled, e, probability, finish)))
+        else:
+            shed = all_unscored(self._definitions, Reason.SHED)
+            self._write(sampled, shed, sampled.probability, finish)
+
+    def _served(self, events: int, seconds: float) -> None:
+        self._admission.served(events, seconds)
+        self._metrics.batch_seconds.observe(seconds)
+
+    def _write(
+        self, sampled: Sampled, evaluation: Evaluation, probability: float, finish: Callable[[Ending], None]
+    ) -> None:
+        """Send the score record. Runs in the inference thread for scored events, in the poll thread for shed ones."""
+        record = build_record(
+            sampled.event,
+            evaluation,
+            probability=sampled.probability,
+            sampled_by=sampled.sampled_by,
+            source=sampled.source,
+            segment=sampled.segment,
+            labels=sampled.labels,
+            definitions=self._definitions,
+            versions=self._versions,
+            run=self._settings.scorer.run,
+            scored_time=self._wall_clock(),
+            metric_probabilities=dict.fromkeys(self._definitions, probability),
+        )
+        scored = False
+        for name, outcome in evaluation.outcomes.items():
+            if isinstance(outcome, Scored):
+                scored = True
+            else:
+                self._metrics.unscored.labels(name, outcome.reason.value).inc()
+        if scored:
+            self._metrics.event_age.observe(max(0.0, record.scored_time - record.event_time))
+        ending = Ending.SCORED if scored else Ending.UNSCORED
+        output = Output(self._settings.topics.scores, record.id.encode(), encode_record(record))
+        self._outputs.send(output, lambda: finish(ending))
+
+    def _drain_partitions(self, partitions: Iterable[Partition]) -> None:
+        """Before partitions are given up: let what is in flight finish, within one deadline for all of it."""
+        chosen = list(partitions)
+        deadline = self._now() + REVOKE_SECONDS
+        while self._offsets.in_flight(chosen) and self._now() < deadline:
+            self._pulse.beat("poll")
+            self._outputs.serve(POLL_SECONDS)
+
+    def _shut_down(self) -> None:
+        """Finish what is in flight, within one deadline; what is not finished was not committed and comes again."""
+        deadline = self._now() + self._settings.scorer.shutdown_seconds / 2
+        if not self.partitions.paused:
+            self.partitions.pause()
+        while self._offsets.in_flight() and self._now() < deadline and self._inference.alive:
+            self._pulse.beat("poll")
+            self._consumer.consume(1, 0.0)
+            self._outputs.serve(POLL_SECONDS)
+        left = self._offsets.in_flight()
+        self.partitions.commit_now()
+        self._inference.stop(0.0)
+        self._outputs.abandon()
+        log.info("stopped: %s; %d in flight, to be read again", self._metrics.tally(), left)
