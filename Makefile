@@ -1,0 +1,48 @@
+# On a fresh machine with Python 3.11 or newer and git: `make demo` and `make test` do all set-up themselves.
+# ARGS passes options on: make demo ARGS="--for 90s", make test ARGS="-k sampling".
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: help demo test test-full check bench soak setup lock
+
+help: ## this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1	\2/' | expand -t 18
+
+demo: ## the main job on embedded services, with an incident
+	@tools/setup run
+	@$(BIN)/groundwatch demo $(ARGS)
+
+test: ## the tests that take less than ten minutes together
+	@tools/setup dev
+	@$(BIN)/python -m pytest -m "not full and not soak" $(ARGS)
+
+test-full: ## the slow tests: faults, rebalances, kills, memory
+	@tools/setup dev
+	@$(BIN)/python -m pytest -m "full and not soak" $(ARGS)
+
+check: ## linter, formatter, types
+	@tools/setup dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: ## the measurements of docs/performance.md (half an hour or more)
+	@tools/setup dev
+	@for file in tests/bench/bench_*.py; do \
+		name=$${file%.py}; echo "== $$name"; $(BIN)/python -m $${name//\//.} $(ARGS); \
+	done
+
+soak: ## the tests that take hours
+	@tools/setup dev
+	@$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
+
+setup: ## only make .venv, for work on the code
+	@tools/setup dev
+
+lock: ## write the versions in .venv to requirements.lock
+	@sed -n '/^#/p' requirements.lock > .venv/lock
+	@$(BIN)/python -m pip freeze --exclude-editable | grep -viE '^(torch|triton|nvidia-[a-z0-9-]*|pip|setuptools)==' >> .venv/lock
+	@mv .venv/lock requirements.lock
