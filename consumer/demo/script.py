@@ -15,7 +15,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One stretch of the demo. It lasts `share` of the whole, at most `longest` seconds; the last act takes the rest."""
+    """One stretch of the demo: `share` of the whole, at most `longest` seconds; the last act takes the rest."""
 
     name: str
     fault: Fault

@@ -40,8 +40,8 @@ class Phrases:
 
 _PHRASES = {
     "en": Phrases(
-        question_starts=("", "", "", "Hello, ", "Quick question: ", "Hi, jo.field{n}@example.org here. ", "Sorry to ask: "),
-        question_ends=("", "", "", " Thanks!", " It is rather urgent.", " My staff number is {n}.", " I am in building {b}."),
+        question_starts=("", "", "", "Hello, ", "Quick question: ", "Hi, jo.{n}@example.org here. ", "Sorry: "),
+        question_ends=("", "", "", " Thanks!", " It is urgent.", " My staff number is {n}.", " I sit in building {b}."),
         answer_starts=("", "", "", "According to the handbook: ", "Good question. ", "Thanks for asking. "),
         answer_ends=("", "", "", " Let me know if you need more.", " Have a good day!", " Is there anything else?"),
         refusal="I could not find anything about this in the documents.",

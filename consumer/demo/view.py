@@ -1,0 +1,148 @@
+"""The terminal view: a pure function of the demo's state."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from consumer.demo.script import Fault, current
+from consumer.demo.story import Note, Row, State
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+SPARK_WIDTH = 32
+NOTES_SHOWN = 7
+
+
+def render(state: State) -> RenderableType:
+    """The whole view."""
+    return Group(_header(state), _counts(state), _scores(state), _notes(state.notes), _further(state.further))
+
+
+def plain_line(state: State) -> str:
+    """One line for where there is no terminal."""
+    first = state.rows[0]
+    score = "no score yet"
+    if first.now is not None:
+        score = (
+            f"{first.metric} {first.now.value:.3f} [{first.now.low:.3f}, {first.now.high:.3f}] n={first.now.samples}"
+        )
+    counts = state.counts
+    return (
+        f"{state.elapsed:6.1f} s  {current(state.scheduled, state.elapsed).act.name:<15}  {score}  "
+        f"events {counts.events}, sampled out {counts.sampled_out}, scored {counts.scored}, "
+        f"unscored {counts.unscored}, dead letters {counts.dead_lettered}"
+    )
+
+
+def note_line(note: Note) -> str:
+    """One line for something that happened."""
+    return f"{note.at:6.1f} s  {'!' if note.alarm else '-'} {note.text}"
+
+
+def sparkline(values: Sequence[float], low: float, high: float, width: int = SPARK_WIDTH) -> str:
+    """The newest `width` points of `values`, each the mean of an equal stretch, between `low` and `high`.
+
+    >>> sparkline([0.0, 0.5, 1.0], 0.0, 1.0, 3)
+    '▁▅█'
+    """
+    if not values:
+        return ""
+    if len(values) > width:
+        edges = [round(i * len(values) / width) for i in range(width + 1)]
+        values = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+    span = high - low
+    if span <= 0:
+        return BLOCKS[len(BLOCKS) // 2] * len(values)
+    steps = [int((min(max(v, low), high) - low) / span * len(BLOCKS)) for v in values]
+    return "".join(BLOCKS[min(step, len(BLOCKS) - 1)] for step in steps)
+
+
+def _header(state: State) -> RenderableType:
+    act = current(state.scheduled, state.elapsed)
+    total = state.scheduled[-1].end
+    faulty = act.act.fault is not Fault.NONE
+    line = Text.assemble(
+        (f" {act.act.name} ", "bold white on red" if faulty else "bold white on dark_green"),
+        f"  {act.act.text}",
+    )
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=total, completed=min(state.elapsed, total), width=48), f"{state.elapsed:.0f} of {total:.0f} s"
+    )
+    return Panel(
+        Group(line, bar), title="Groundwatch demo: is what the help desk answers grounded?", title_align="left"
+    )
+
+
+def _counts(state: State) -> RenderableType:
+    counts = state.counts
+    table = Table(expand=True, box=None, header_style="dim", padding=(0, 1))
+    cells = (
+        ("events", f"{counts.events}  ({state.events_rate:.0f}/s)"),
+        ("sampled out", str(counts.sampled_out)),
+        ("ignored", str(counts.ignored)),
+        ("scored", f"{counts.scored}  ({state.scored_rate:.0f}/s)"),
+        ("unscored", str(counts.unscored)),
+        ("dead letters", str(counts.dead_lettered)),
+        ("in flight", str(max(counts.in_flight, 0))),
+        ("cache hits", _hit_share(state)),
+    )
+    for name, _ in cells:
+        table.add_column(name)
+    table.add_row(*(value for _, value in cells))
+    return table
+
+
+def _hit_share(state: State) -> str:
+    hits = sum(n for result, n in state.counts.cache.items() if result.startswith("hit"))
+    total = sum(state.counts.cache.values())
+    return f"{hits / total:.0%}" if total else "-"
+
+
+def _scores(state: State) -> RenderableType:
+    table = Table(expand=True, header_style="bold", title=f"rolling scores, last {state.window}", title_justify="left")
+    table.add_column("score")
+    table.add_column("segment")
+    table.add_column("mean, 95 % interval", no_wrap=True)
+    table.add_column("n", justify="right")
+    table.add_column("since the start", min_width=SPARK_WIDTH, no_wrap=True)
+    table.add_column("")
+    for row in state.rows:
+        table.add_row(*_score_cells(row, _range(state.rows, row.metric)))
+    return table
+
+
+def _range(rows: Sequence[Row], metric: str) -> tuple[float, float]:
+    """All lines of one metric share a scale, or their heights could not be compared."""
+    values = [value for row in rows if row.metric == metric for value in row.history]
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def _score_cells(row: Row, scale: tuple[float, float]) -> tuple[RenderableType, ...]:
+    style = "bold red" if row.fallen else "green"
+    mean = Text("insufficient samples", style="dim")
+    samples = "0"
+    if row.now is not None:
+        mean = Text(f"{row.now.value:.3f}  [{row.now.low:.3f}, {row.now.high:.3f}]", style=style)
+        samples = str(row.now.samples)
+    mark = Text("▼ below calm", style="bold red") if row.fallen else Text("")
+    return row.metric, row.segment, mean, samples, Text(sparkline(row.history, *scale), style=style), mark
+
+
+def _notes(notes: Sequence[Note]) -> RenderableType:
+    lines = [Text(note_line(note), style="red" if note.alarm else "") for note in notes[-NOTES_SHOWN:]]
+    lines += [Text("")] * (NOTES_SHOWN - len(lines))
+    return Panel(Group(*lines), title="what happened", title_align="left")
+
+
+def _further(further: Sequence[tuple[str, str]]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for what, where in further:
+        table.add_row(Text(what, style="dim"), Text(where, overflow="fold"))
+    return Panel(table, title="look further (Ctrl-C ends everything)", title_align="left")
