@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError
@@ -65,7 +65,7 @@ class Scorer:
         *,
         now: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
-        versions: dict[str, str],
+        versions: Mapping[str, str],
     ) -> None:
         self._consumer = parts.consumer
         self._outputs = parts.outputs

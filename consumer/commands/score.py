@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from importlib.metadata import version
+from collections.abc import Mapping
 from types import FrameType
 
 import click
@@ -22,6 +22,7 @@ from consumer.embedders import build_evaluator
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.intake import Intake
 from consumer.outputs import OutputImpossible, Outputs
+from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
 from consumer.sampling import Sampler
 from consumer.scorer import Parts, Scorer, ScorerStopped
@@ -60,7 +61,7 @@ def run(settings: Settings) -> None:
     registry = CollectorRegistry()
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     evaluator = build_evaluator(settings, registry)
-    versions = {"groundwatch": version("groundwatch"), "embedder": evaluator.embedder.identity}
+    versions = versions_in_force(evaluator.embedder.identity)
     topics = settings.topics
     metrics = ScorerMetrics(
         registry, metrics=evaluator.definitions, outputs=(topics.scores, topics.deadletter), versions=versions
@@ -87,7 +88,7 @@ def run(settings: Settings) -> None:
         )  # fmt: skip
         await_topics(settings, stop, pulse)
         if not stop.is_set():
-            scorer = _build(settings, evaluator, metrics, pulse, versions)
+            scorer = build(settings, evaluator, metrics, pulse, versions)
             holder.append(scorer)
             if stop.is_set():
                 scorer.stop()
@@ -131,9 +132,10 @@ def await_topics(settings: Settings, stop: threading.Event, pulse: Pulse) -> Non
         return
 
 
-def _build(
-    settings: Settings, evaluator: Evaluator, metrics: ScorerMetrics, pulse: Pulse, versions: dict[str, str]
+def build(
+    settings: Settings, evaluator: Evaluator, metrics: ScorerMetrics, pulse: Pulse, versions: Mapping[str, str]
 ) -> Scorer:
+    """Wire a scorer from settings and what was built before it."""
     holder: list[Scorer] = []
     consumer = Consumer(
         kafka_config.consumer(settings.kafka, settings.scorer.group)
