@@ -1,0 +1,99 @@
+"""Refusals: in English, Chinese (both scripts) and Japanese, and what looks like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from metrics.outcome import Reason
+from metrics.refusal import is_refusal
+from metrics.statements import claims_of
+
+
+# field case 21: no claims or refusal
+@pytest.mark.parametrize(
+    ("answer", "refusal"),
+    [("IDK", True), ("Sure!", False), ("I couldn't find anything about your invoice. Anything else?", True)],
+)
+def test_field_case_21_no_claims_and_whether_it_refused(answer: str, refusal: bool) -> None:
+    claims = claims_of(answer)
+    assert claims.reason is Reason.NO_CLAIMS
+    assert claims.refusal is refusal
+
+
+@pytest.mark.parametrize(
+    ("answer", "claim"),
+    [
+        ("I don't know the price, but returns are free for 30 days", "returns are free for 30 days"),
+        ("我不知道价格，但是30天内可以免费退货。", "30天内可以免费退货。"),
+        ("Although the passages do not mention the price, the plan includes roaming.", "the plan includes roaming."),
+        ("文档中没有提到价格。保修期为两年。", "保修期为两年。"),
+    ],
+)
+def test_field_case_21_a_refusal_beside_a_claim_is_one_claim(answer: str, claim: str) -> None:
+    claims = claims_of(answer)
+    assert [s.text for s in claims.statements] == [claim]
+    assert [answer[s.start : s.end] for s in claims.statements] == [claim]
+    assert not claims.refusal
+
+
+REFUSALS = [
+    "I don’t have enough information to answer that.",
+    "I'm unable to provide details on this topic.",
+    "Sorry, I can't help with that.",
+    "Unfortunately, we could not find any record of your order.",
+    "The provided context does not mention the opening hours.",
+    "The passages do not specify who signed the lease.",
+    "Based on the given documents, it is not possible to say.",
+    "There is no information about parking in the documents.",
+    "The answer is not mentioned in the provided text.",
+    "I'm not sure.",
+    "I have no idea",
+    "Unanswerable",
+    "This cannot be determined from the passages.",
+    "抱歉，我无法回答这个问题。",
+    "根据提供的资料，无法确定保修期。",
+    "很抱歉，没有找到相关信息。",
+    "文档中未提及退款政策。",
+    "我不清楚。",
+    "目前暂无相关资料。",
+    "上下文没有给出价格。",
+    "抱歉，我無法回答這個問題。",
+    "文件中沒有提到退款政策。",
+    "根據現有資訊，無法判斷誰簽了合約。",
+    "申し訳ありませんが、その情報は見つかりませんでした。",
+    "資料には記載がありません。",
+    "わかりません。",
+]
+
+CLAIMS = [
+    "Traders were unsure why, but some cited wages.",  # field case 29
+    "We cannot refund opened software.",
+    "The policy does not cover water damage.",
+    "There is no information desk on the second floor.",
+    "Customers who do not know their PIN can reset it online.",
+    "You cannot find parking near the station on Sundays.",
+    "The company did not provide a dividend in 2020.",
+    "He could not answer the judge's question about the lease.",
+    "No refunds are given after thirty days.",
+    "The manual says that the valve is not needed.",
+    "我们不提供上门安装服务。",
+    "公司没有提供免费停车位。",
+    "未满18岁的用户无法注册账号。",
+    "该药物不能与酒精同时服用。",
+    "他不知道会议已经取消。",
+    "我們無法退還已拆封的軟體。",
+    "返品できません。",
+    "超过七天不能退货。",
+]
+
+
+@pytest.mark.parametrize("sentence", REFUSALS)
+def test_refusals_are_recognised(sentence: str) -> None:
+    assert is_refusal(sentence)
+    assert claims_of(sentence).refusal
+
+
+@pytest.mark.parametrize("sentence", CLAIMS)
+def test_negative_claims_are_no_refusals(sentence: str) -> None:
+    assert not is_refusal(sentence)
+    assert len(claims_of(sentence).statements) == 1

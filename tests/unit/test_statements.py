@@ -1,0 +1,196 @@
+"""Splitting answers into statements."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrics.outcome import Reason
+from metrics.statements import claims_of, cleaned
+
+
+def texts(answer: str) -> list[str]:
+    return [statement.text for statement in claims_of(answer).statements]
+
+
+# field case 25: text without a Western full stop, lists, tables, code
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Lima is the capital", ["Lima is the capital"]),
+        ("Lima is the capital! Have you been there?", ["Lima is the capital!"]),
+        ("返品は三十日以内です。送料は無料です。", ["返品は三十日以内です。", "送料は無料です。"]),
+        (
+            "Opening times:\n- weekdays from nine to five\n- never on Sundays\n\n| Day | Opens |\n|---|---|\n| Friday | 10:00 |",
+            ["weekdays from nine to five", "Opening times: never on Sundays", "Day: Friday; Opens: 10:00"],
+        ),
+        ("المتجر مفتوح يوم الأحد. هل تريد المزيد؟ الدخول مجاني؛", ["المتجر مفتوح يوم الأحد.", "الدخول مجاني؛"]),
+        ("दुकान रविवार को खुली है। प्रवेश निःशुल्क है।", ["दुकान रविवार को खुली है।", "प्रवेश निःशुल्क है।"]),
+        ("| Lima |", ["Lima"]),
+        ("| Capital |\n|---|\n| Lima |", ["Capital: Lima"]),
+        ("* oat milk\n* brown sugar\n* two eggs", ["oat milk", "brown sugar", "two eggs"]),
+    ],
+)
+def test_field_case_25_every_script_and_layout_keeps_its_statements(answer: str, expected: list[str]) -> None:
+    claims = claims_of(answer)
+    assert [s.text for s in claims.statements] == expected
+    assert claims.reason is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```python\nprint(1)\n```",
+        "~~~\nSELECT 1;\n~~~\n",
+        "```\nunclosed",
+        "def area(r):\n    return 3 * r;\n",
+        "``` x = 1 ```",
+    ],
+)
+def test_field_case_25_code_only_has_no_prose(answer: str) -> None:
+    claims = claims_of(answer)
+    assert claims.reason is Reason.NO_PROSE
+    assert not claims.statements
+
+
+def test_prose_beside_code_counts_and_code_does_not() -> None:
+    assert texts("Run the installer first.\n\n```sh\nmake install. Now. Please.\n```\n\nThen restart.") == [
+        "Run the installer first.",
+        "Then restart.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Dr. Ode paid $3.50 to A. B. Lund in the U.S. on Jan. 3. The rest followed, e.g. by post.",
+         ["Dr. Ode paid $3.50 to A. B. Lund in the U.S. on Jan. 3.", "The rest followed, e.g. by post."]),
+        ("Version 2.1.3 costs 1,000.50 euros. See https://shop.example/a.b?c=1. It ships today.",
+         ["Version 2.1.3 costs 1,000.50 euros.", "See https://shop.example/a.b?c=1.", "It ships today."]),
+        ('She said "Wait. Not yet" and left. "Fine." He stayed.',
+         ['She said "Wait. Not yet" and left.', '"Fine."', "He stayed."]),
+        ("He waited... and waited. Then it rained", ["He waited... and waited.", "Then it rained"]),
+        ("Take vitamin C. It helps. Vitamins (B. and D.) do not.",
+         ["Take vitamin C.", "It helps.", "Vitamins (B. and D.) do not."]),
+        ("the shop is small. it opens at nine", ["the shop is small.", "it opens at nine"]),
+        ("运费为3.5元。周末不发货！电话是多少？保修两年；电池除外。",
+         ["运费为3.5元。", "周末不发货！", "保修两年；", "电池除外。"]),
+        ("他说：“三天内退款。别急。”然后就走了。", ["他说：“三天内退款。别急。”然后就走了。"]),
+        ("運費為三元。週末不出貨。", ["運費為三元。", "週末不出貨。"]),
+    ],
+)  # fmt: skip
+def test_sentence_marks_that_end_nothing(answer: str, expected: list[str]) -> None:
+    assert texts(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Based on the provided passages, the roast rests for one hour.", ["the roast rests for one hour."]),
+        ("Passage 2 states that the fee is $75.", ["the fee is $75."]),
+        ("根据提供的资料，退款需要七天。", ["退款需要七天。"]),
+        ("根據以上資料，退款需要七天。", ["退款需要七天。"]),
+        ("Here are the steps to reset it:\n1. Hold the button.\n2. Wait.", ["Hold the button.", "Wait."]),
+        ("## Returns\n\n**Deadline**\n\nReturns take ten days.\n\n---\n\n### Contact", ["Returns take ten days."]),
+        ("Hello! Great question. The lift is out of order. I hope this helps! Let me know if you need anything else.",
+         ["The lift is out of order."]),
+        ("您好！感谢您的提问。电梯正在维修。希望对您有帮助，如有其他问题，请随时联系我们！", ["电梯正在维修。"]),
+        ("Please feel free to call 555-0142 for help.", ["Please feel free to call 555-0142 for help."]),
+        ("The lift is closed.\n\nSources:\n- https://wiki.example/lift\n- [Manual](https://wiki.example/m)",
+         ["The lift is closed.", "Manual"]),
+        ("Did you know that the lift carries nine people?", ["Did you know that the lift carries nine people?"]),
+    ],
+)  # fmt: skip
+def test_boilerplate_is_no_statement(answer: str, expected: list[str]) -> None:
+    assert texts(answer) == expected
+
+
+def test_a_lead_in_travels_with_short_items_only() -> None:
+    answer = "The desk is staffed on:\n- Monday\n- every second Tuesday of the month\n\nClosed otherwise."
+    assert texts(answer) == ["The desk is staffed on: Monday", "every second Tuesday of the month", "Closed otherwise."]
+
+
+def test_a_lead_in_that_claims_a_number_is_a_statement() -> None:
+    assert texts("The cover lasts 2 years and includes:\n- the screen and the hinge\n")[0].startswith(
+        "The cover lasts 2"
+    )
+
+
+def test_rows_carry_their_header_and_their_own_span() -> None:
+    answer = "| Plan | Price |\n|:--|--:|\n| Basic | 5 |\n| Pro | **9** |\n"
+    found = claims_of(answer).statements
+    assert [s.text for s in found] == ["Plan: Basic; Price: 5", "Plan: Pro; Price: 9"]
+    assert [answer[s.start : s.end] for s in found] == ["| Basic | 5 |", "| Pro | **9** |"]
+
+
+def test_a_repeated_statement_counts_once() -> None:
+    assert texts("Entry is free. **Entry is free!** entry is  FREE. 入场免费。入场免费！") == [
+        "Entry is free.",
+        "入场免费。",
+    ]
+
+
+def test_wrapped_lines_are_one_sentence_and_short_lines_are_not() -> None:
+    wrapped = (
+        "The membership can be cancelled at any time before the end of the\ncurrent month by letter.\nNo fee applies."
+    )
+    assert texts(wrapped) == [
+        "The membership can be cancelled at any time before the end of the current month by letter.",
+        "No fee applies.",
+    ]
+    assert texts("Monday nine to five\nTuesday ten to six") == ["Monday nine to five", "Tuesday ten to six"]
+
+
+def test_a_heading_that_is_the_whole_answer_is_a_statement() -> None:
+    assert texts("**Lima**") == ["Lima"]
+
+
+def test_reasoning_in_tags_is_left_out() -> None:
+    assert texts("<think>\nMaybe Quito. Or Lima.\n</think>\nIt is Lima.") == ["It is Lima."]
+
+
+@pytest.mark.parametrize(("answer", "reason"), [(None, "empty_answer"), (" \n\t", "empty_answer"), ("!!! ---", "no_claims"),
+                                                ("Yes.", "no_claims"), ("Hello! How can I help you?", "no_claims")])  # fmt: skip
+def test_why_there_is_no_statement(answer: str | None, reason: str) -> None:
+    claims = claims_of(answer)
+    assert claims.reason == Reason(reason)
+    assert not claims.refusal
+
+
+def test_cleaned_takes_off_markup_only() -> None:
+    raw = "The **fee**<br> is [here](https://a.example/b) `42`[1][2, 3]【4†source】 and snake_case stays, 2 * 3 too."
+    assert cleaned(raw) == "The fee is here 42 and snake_case stays, 2 3 too."
+
+
+fragments = st.sampled_from(
+    ["Dr. A", ". ", "。", "\n", "| a | b |\n", "|---|---|\n", "```", "- ", "1. ", "“", '"', "(", "I don't know, but ", "根据资料，",
+     "The fee is 3.5 euros", "退款需要七天", "?", "…", "https://a.example/x.", "**", "# ", "<think>", "</think>", "a@b.example", "；", " "]
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.one_of(st.text(), st.lists(fragments, max_size=30).map("".join)))
+def test_any_answer_splits_into_ordered_spans_within_it(answer: str) -> None:
+    claims = claims_of(answer)
+    assert (claims.reason is None) == bool(claims.statements)
+    previous = 0
+    for statement in claims.statements:
+        assert previous <= statement.start < statement.end <= len(answer)
+        assert statement.text.strip()
+        assert any(c.isalnum() for c in answer[statement.start : statement.end])
+        previous = statement.end
+
+
+HOSTILE = ["(", "`", "a.", "| ", "**", "- ", "“a", "根据", "\n", "I don't know, but ", "#", "[a](", "<a ", " ", "1.", "a\n", "x", "http://",
+           "_a", "based on ", "not ", "你好", "no information ", "- - ", "a@", "sorry ", ">", "[", "1,", "in the ", "i ", "没有", "!["]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    answer = piece * (200_000 // len(piece))
+    started = time.process_time()
+    claims_of(answer)
+    assert time.process_time() - started < 5.0
