@@ -1,0 +1,239 @@
+"""`groundwatch score-file`: the stream's scoring on a file, with gates for automated runs."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from consumer import logs
+from consumer.cli import loaded_settings
+from consumer.comparison import Comparison, ComparisonError, OldScores, comparable, read_old
+from consumer.record import encode_record
+from consumer.score_file import (
+    Bad,
+    Done,
+    FileUnusable,
+    Ignored,
+    Line,
+    Scoring,
+    lines,
+    opened,
+    results,
+    scoring,
+    written,
+)
+from consumer.score_gates import below_floor, comparison_json, comparison_view, fallen, read_floors
+from consumer.score_summary import Summary, as_json, length_table, score_table
+from consumer.settings import Settings
+from metrics.evaluation import Evaluator
+
+GATE_EXIT = 3
+BAD_LINES_SHOWN = 100
+WIDTH = 160
+"""Of the tables where there is no terminal to ask."""
+
+_INPUT = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+_OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+
+
+@click.command("score-file")
+@click.argument("events", type=_INPUT)
+@click.option("--out", type=_OUTPUT, required=True, help="Score records, one a line (.gz compresses; - is stdout).")
+@click.option("--metrics", help="Comma-separated; default: scoring.metrics of the settings.")
+@click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
+@click.option("--against", type=_INPUT, help="Scores of an earlier run, joined by id: exit 3 if a mean fell.")
+@click.option("--summary", "summary_file", type=_OUTPUT, help="The summary as JSON too.")
+@click.option("--run", default="file", show_default=True, help="`run` of the records; only `live` reaches gauges.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    events: Path,
+    out: Path,
+    metrics: str | None,
+    floors: tuple[str, ...],
+    against: Path | None,
+    summary_file: Path | None,
+    run: str,
+) -> None:
+    """Score EVENTS (JSON lines in any accepted form, gzip or not; - is stdin) the way the stream is scored.
+
+    Order is kept. Lines that hold no event are reported by number and reason. Exit codes: 0 scored; 1 nothing could
+    be scored, or a file or the model cannot be used; 2 bad arguments; 3 a gate says no, with a line that says why.
+    """
+    settings = _with_metrics(loaded_settings(ctx).settings, metrics)
+    logs.configure(settings.logging)
+    _check_places(events, out, against)
+    old = None if against is None else _old_scores(against)
+    evaluator = _evaluator(settings)
+    try:
+        limits = read_floors(floors, {m.name: m.bounds for m in evaluator.metrics})
+        compared = comparable(old, evaluator.definitions) if old else ()
+    except ValueError as error:
+        raise click.UsageError(f"--fail-under {error}") from None
+    except ComparisonError as error:
+        raise click.UsageError(f"--against {against}: {error}") from None
+    summary = Summary(evaluator.definitions)
+    comparison = Comparison(old, compared) if old else None
+    source = "stdin" if str(events) == "-" else events.name
+    how = scoring(settings, evaluator, source, run, _event_time(events), time.time)
+    try:
+        _score(events, out, how, settings.decode.max_bytes, summary, comparison)
+    except FileUnusable as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or out}: {error.strerror}") from None
+    reasons = _report(out, settings, summary, limits, old, comparison, summary_file)
+    if not summary.scored:
+        raise click.ClickException(f"{events}: no event could be scored")
+    if reasons:
+        for reason in reasons:
+            click.echo(f"gate: {reason}", err=True)
+        ctx.exit(GATE_EXIT)
+
+
+def _with_metrics(settings: Settings, given: str | None) -> Settings:
+    if given is None:
+        return settings
+    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not names:
+        raise click.UsageError("--metrics: give at least one name")
+    return settings.model_copy(update={"scoring": settings.scoring.model_copy(update={"metrics": names})})
+
+
+def _check_places(events: Path, out: Path, against: Path | None) -> None:
+    if str(out) == "-":
+        return
+    for name, path in (("EVENTS", events), ("--against", against)):
+        if path is not None and str(path) != "-" and out.exists() and os.path.samefile(path, out):
+            raise click.UsageError(f"--out {out} would overwrite {name}; name another file")
+    if not out.parent.is_dir():
+        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
+    if str(events) == "-" and against is not None and str(against) == "-":
+        raise click.UsageError("EVENTS and --against cannot both be stdin")
+
+
+def _old_scores(against: Path) -> OldScores:
+    try:
+        with opened(against) as (stream, consumed):
+            return read_old(
+                (line.number, line.value or b"?") for line in lines(str(against), stream, consumed, 10_000_000)
+            )
+    except (ComparisonError, FileUnusable) as error:
+        raise click.UsageError(f"--against {against}: {error}") from None
+
+
+def _evaluator(settings: Settings) -> Evaluator:
+    # Late: torch and the model take seconds, which a mistake in the arguments must not cost.
+    from consumer.embedders import build_evaluator
+    from metrics.model_files import ModelError
+
+    try:
+        return build_evaluator(settings, None)
+    except ValueError as error:
+        raise click.UsageError(f"--metrics: {error}") from None
+    except ModelError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _event_time(events: Path) -> float:
+    """For events without a time of their own: when the file was written, the same in every run."""
+    return time.time() if str(events) == "-" else events.stat().st_mtime
+
+
+def _score(
+    events: Path, out: Path, how: Scoring, max_bytes: int, summary: Summary, comparison: Comparison | None
+) -> None:
+    stdout = io.BytesIO() if str(out) != "-" else sys.stdout.buffer
+    with opened(events) as (stream, consumed), written(out, stdout) as sink, _progress(events) as show:
+        for line, result in results(lines(str(events), stream, consumed, max_bytes), how):
+            match result:
+                case Done(record, answer_length, form, repairs):
+                    sink.write(encode_record(record) + b"\n")
+                    summary.add(record, answer_length)
+                    summary.forms[form] += 1
+                    summary.repairs.update(repairs)
+                    if comparison is not None:
+                        comparison.add(record)
+                case Bad():
+                    _tell(result, summary)
+                case Ignored():
+                    summary.ignored += 1
+            show(line)
+
+
+def _tell(bad: Bad, summary: Summary) -> None:
+    summary.bad[bad.reason] += 1
+    told = summary.bad.total()
+    if told <= BAD_LINES_SHOWN:
+        click.echo(f"line {bad.number}: {bad.detail}", err=True)
+    elif told == BAD_LINES_SHOWN + 1:
+        click.echo("further bad lines are only counted", err=True)
+
+
+@contextmanager
+def _progress(events: Path) -> Iterator[_Show]:
+    """A bar on stderr, where that is a terminal."""
+    console = Console(stderr=True)
+    size = None if str(events) == "-" else max(events.stat().st_size, 1)
+    columns = (
+        TextColumn("scoring"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[events]} events"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        yield _Show(progress, size)
+
+
+class _Show:
+    def __init__(self, progress: Progress, size: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task("scoring", total=size, events=0)
+        self._events = 0
+
+    def __call__(self, line: Line) -> None:
+        self._events += 1
+        self._progress.update(self._task, completed=line.read, events=self._events)
+
+
+def _report(
+    out: Path,
+    settings: Settings,
+    summary: Summary,
+    limits: dict[str, float],
+    old: OldScores | None,
+    comparison: Comparison | None,
+    summary_file: Path | None,
+) -> list[str]:
+    """Prints the summary; returns the reasons of the gates that say no."""
+    console = Console(stderr=str(out) == "-", highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    metrics = summary.metrics()
+    minimum = settings.monitor.coverage_minimum
+    console.print(score_table(metrics, minimum), length_table(metrics, minimum))
+    bad = ", ".join(f"{reason} {count}" for reason, count in summary.bad.most_common())
+    console.print(
+        f"{summary.events} events: {summary.scored} scored, {summary.unscored} unscored; {summary.ignored} ignored; "
+        f"{summary.bad.total()} bad lines" + (f" ({bad})" if bad else "")
+    )
+    told = as_json(summary)
+    reasons = below_floor(limits, metrics)
+    if old is not None and comparison is not None:
+        joined, differences = comparison.joined(), comparison.differences()
+        console.print(comparison_view(old, joined, differences))
+        told["comparison"] = comparison_json(joined, differences)
+        reasons += fallen(joined, differences)
+    if summary_file is not None:
+        told["gates"] = reasons
+        with written(summary_file, sys.stdout.buffer) as sink:
+            sink.write(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
+    return reasons
