@@ -1,0 +1,219 @@
+"""Takes personal data out of an event, once, before anything leaves the process (docs/redaction.md).
+
+The same value gets the same token everywhere in one event (`[PHONE-1]`), so that an answer that changes a number is
+still seen to change it. Tokens are numbered per event and mean nothing across events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from typing import Final
+
+import regex
+
+from consumer import settings
+from consumer.personal_data import find_personal_data
+from consumer.spans import Span
+from metrics.event import Chunk, Event, Turn
+
+PATTERN_BUDGET_SECONDS: Final = 0.25
+"""For a user's own patterns, per event; beyond it the event is refused rather than let out unredacted."""
+_PROBE_SECONDS: Final = 0.25
+_PROBES = tuple(
+    unit * (4096 // len(unit)) + end
+    for unit in ("0", "a", "A", " ", "-", "1 ", "a ", "0-", "a.", "a@", "aA0", "中", "word ", "x=1;", "a,", "0.", "\n")
+    for end in ("", "!")
+)
+_TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]*)-([0-9]{1,6})\]")
+_HASHED = "redacted-"
+_MOST_PASSES = 4
+
+
+class RedactionSettingsError(Exception):
+    """A pattern of `[[redaction.patterns]]` cannot be used; the message names it and says why."""
+
+
+class RedactionError(Exception):
+    """The event could not be redacted, so nothing of it may leave the process except to the dead letter."""
+
+    reason = "redaction_timeout"
+
+
+class Redactor:
+    """Redacts by the built-in kinds and the user's own patterns. Holds no state between events.
+
+    Raises:
+        RedactionSettingsError: a pattern does not compile, matches the empty text, or takes too long on a hostile one.
+    """
+
+    def __init__(self, settings: settings.Redaction) -> None:
+        self._enabled = settings.enabled
+        self._kinds = frozenset(settings.kinds)
+        self._patterns = tuple((p.name, _compiled(p)) for p in settings.patterns) if settings.enabled else ()
+
+    def redact(self, event: Event) -> Event:
+        """The event without personal data in question, contexts (with their ids and sources), answer, reference,
+        conversation and label values; the same object where there is none.
+
+        The event id and the trace id must stay unique, so they carry no token: one with an e-mail address or a match of
+        a user's own pattern becomes `redacted-` and 32 hex digits of its SHA-256.
+
+        Raises:
+            RedactionError: the user's own patterns took longer than `PATTERN_BUDGET_SECONDS`.
+        """
+        if not self._enabled:
+            return event
+        find = _Finder(self._kinds, self._patterns, time.monotonic() + PATTERN_BUDGET_SECONDS)
+        tokens = _Tokens(event)
+
+        def text(value: str) -> str:
+            return _redacted(value, find, tokens)
+
+        def optional(value: str | None) -> str | None:
+            return text(value) if value else value
+
+        question = optional(event.question)
+        contexts = tuple(
+            Chunk(text(c.text), id=optional(c.id), score=c.score, source=optional(c.source)) for c in event.contexts
+        )
+        redacted = Event(
+            id=_redacted_id(event.id, find),
+            timestamp=event.timestamp,
+            question=question,
+            contexts=contexts,
+            answer=optional(event.answer),
+            reference=optional(event.reference),
+            trace_id=_redacted_id(event.trace_id, find) if event.trace_id else event.trace_id,
+            conversation=tuple(Turn(turn.role, text(turn.content)) for turn in event.conversation),
+            labels={name: text(value) for name, value in event.labels.items()},
+            feedback=event.feedback,
+        )
+        return event if redacted == event else redacted
+
+
+class _Finder:
+    """Finds spans in the texts of one event; the user's patterns share one deadline."""
+
+    def __init__(
+        self, kinds: frozenset[str], patterns: tuple[tuple[str, regex.Pattern[str]], ...], deadline: float
+    ) -> None:
+        self._kinds = kinds
+        self._patterns = patterns
+        self._deadline = deadline
+
+    def spans(self, text: str) -> list[Span]:
+        """In order, without overlap, and none that touches a token that stands there already."""
+        spans = find_personal_data(text, self._kinds)
+        if self._patterns:
+            spans = _merged(spans + self._own(text), text)
+        if spans and "[" in text:
+            tokens = [m.span() for m in _TOKEN.finditer(text)]
+            spans = [s for s in spans if not any(s.start < end and start < s.end for start, end in tokens)]
+        return spans
+
+    def personal_id(self, value: str) -> bool:
+        # Numbers are what ids are made of: 16 digits that pass a check are no card here.
+        return bool(find_personal_data(value, self._kinds & {"EMAIL"}) or self._own(value))
+
+    def _own(self, text: str) -> list[Span]:
+        found = []
+        for name, pattern in self._patterns:
+            try:
+                left = max(self._deadline - time.monotonic(), 0.001)
+                matches = list(pattern.finditer(text, timeout=left))
+            except TimeoutError:
+                raise RedactionError(f"redaction pattern {name} took too long") from None
+            found += [Span(m.start(), m.end(), name, m.group()) for m in matches if m.end() > m.start()]
+        return found
+
+
+class _Tokens:
+    """Numbers the values of one event: one number per kind and value, in the order of first appearance."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+        self._last: dict[str, int] | None = None
+        self._known: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def token(self, span: Span) -> str:
+        known = self._known.setdefault((span.kind, span.key), [])
+        for place, (country, token) in enumerate(known):
+            # A national number is the same as an international one with its digits; two countries' are not.
+            if country == span.country or not country or not span.country:
+                known[place] = (country or span.country, token)
+                return token
+        if self._last is None:
+            self._last = _highest_tokens(self._event)
+        number = self._last[span.kind] = self._last.get(span.kind, 0) + 1
+        token = f"[{span.kind}-{number}]"
+        known.append((span.country, token))
+        return token
+
+
+def _highest_tokens(event: Event) -> dict[str, int]:
+    """The numbers that are taken: a text may come with tokens of an earlier redaction."""
+    highest: dict[str, int] = {}
+    texts = [event.question, event.answer, event.reference, *event.labels.values()]
+    texts += [part for chunk in event.contexts for part in (chunk.text, chunk.id, chunk.source)]
+    texts += [turn.content for turn in event.conversation]
+    for text in texts:
+        if text and "[" in text:
+            for kind, number in _TOKEN.findall(text):
+                highest[kind] = max(highest.get(kind, 0), int(number))
+    return highest
+
+
+def _redacted(text: str, find: _Finder, tokens: _Tokens) -> str:
+    # What a replacement leaves beside it may now stand alone and read as a number, so it is looked at again.
+    for _ in range(_MOST_PASSES):
+        spans = find.spans(text)
+        if not spans:
+            break
+        parts, at = [], 0
+        for span in spans:
+            parts += [text[at : span.start], tokens.token(span)]
+            at = span.end
+        text = "".join([*parts, text[at:]])
+    return text
+
+
+def _redacted_id(value: str, find: _Finder) -> str:
+    if value.startswith(_HASHED) or not find.personal_id(value):
+        return value
+    return _HASHED + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _merged(spans: list[Span], text: str) -> list[Span]:
+    """Overlapping spans become one, of the kind of the longest: no end of a value is left standing."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if not merged or span.start >= merged[-1].end:
+            merged.append(span)
+        elif span.end > merged[-1].end:
+            last = merged[-1]
+            kind = max(last, span, key=lambda s: s.end - s.start).kind
+            merged[-1] = Span(last.start, span.end, kind, text[last.start : span.end])
+    return merged
+
+
+def _compiled(pattern: settings.RedactionPattern) -> regex.Pattern[str]:
+    """The user's pattern, tried on texts that make a careless one explode."""
+    where = f"redaction.patterns: {pattern.name}"
+    try:
+        compiled = regex.compile(pattern.pattern)
+    except regex.error as error:
+        raise RedactionSettingsError(f"{where}: not a regular expression: {error}") from None
+    if compiled.search("") is not None:
+        raise RedactionSettingsError(f"{where}: it matches the empty text, so it would match everywhere")
+    for probe in _PROBES:
+        try:
+            for _ in compiled.finditer(probe, timeout=_PROBE_SECONDS):
+                pass
+        except TimeoutError:
+            raise RedactionSettingsError(
+                f"{where}: took more than {_PROBE_SECONDS} s on {len(probe):,} characters ({probe[:8]!r} repeated): a "
+                "repetition inside or beside another one tries every way to share them out; bound it, as in a{1,64}"
+            ) from None
+    return compiled
