@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -31,18 +32,22 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for name in COMMANDS if find_spec(_module(name))]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"consumer.commands.{name.replace('-', '_')}")
+        module = importlib.import_module(_module(name))
         command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+def _module(command: str) -> str:
+    return f"consumer.commands.{command.replace('-', '_')}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,295 @@
+"""`groundwatch doctor`: one line for each thing that must be right before events are scored, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from consumer.broker_version import protocol_level
+from consumer.logs import one_line, without_credentials
+from consumer.settings import Redis, Sampling, Segments, Settings
+from consumer.settings_source import Loaded
+from consumer.topics import TopicsError, TopicState, inspect_topics
+from metrics.model_files import Manifest, damaged_files
+from metrics.model_store import SOURCES, default_dir, prepared
+
+Level = Literal["ok", "warn", "fail"]
+ANSWER_SECONDS = 2.0
+NEVER_EVICTS = "noeviction"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, what was found, and what to do about it (empty where nothing is to be done)."""
+
+    subject: str
+    level: Level
+    found: str
+    advice: str = ""
+
+
+def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Iterator[Check]:
+    """Every check, in the order in which faults hide one another. `timeout` is in seconds, for each broker request.
+
+    Nothing is changed, and nothing here raises: a fault is a check that failed.
+    """
+    settings = loaded.settings
+    checks: tuple[tuple[str, Callable[[], Iterator[Check]]], ...] = (
+        ("settings", partial(check_settings, loaded)),
+        ("segments", partial(check_segments, settings.segments)),
+        ("sampling", partial(check_sampling, settings.sampling, settings.segments)),
+        ("environment", partial(check_environment, environ)),
+        ("model", partial(check_model, settings, environ)),
+        ("redis", partial(check_redis, settings.redis)),
+        ("broker", partial(check_broker, settings, timeout)),
+    )
+    for subject, check in checks:
+        try:
+            yield from check()
+        except Exception as error:
+            yield Check(subject, "fail", one_line(f"the check itself failed: {error!r}"), "please report this")
+
+
+def check_settings(loaded: Loaded) -> Iterator[Check]:
+    settings = loaded.settings
+    topics = settings.topics
+    names = [*topics.events, topics.scores, topics.flagged, topics.deadletter, topics.redrive, topics.labels]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        yield Check("settings", "fail", f"one topic has two roles: {', '.join(twice)}", "give each its own in [topics]")
+    if settings.metrics.scorer.listen == settings.metrics.monitor.listen:
+        yield Check(
+            "settings",
+            "warn",
+            f"scorer and monitor both listen on {settings.metrics.scorer.listen}",
+            "change metrics.scorer.listen or metrics.monitor.listen if both run on one machine",
+        )
+    origins = sorted({where for where in loaded.origin.values() if not where.startswith("GROUNDWATCH__")})
+    files = f" from {', '.join(origins)}" if origins else ""
+    yield Check("settings", "ok", f"valid; {len(loaded.origin)} not at their default{files}")
+
+
+def check_segments(segments: Segments) -> Iterator[Check]:
+    apps = segments.allow.get("app", ())
+    if "app" in segments.allow and not apps:
+        yield Check(
+            "segments",
+            "warn",
+            "no app is allow-listed: every event counts under app=other",
+            'name your apps: segments.allow.app = ["..."]',
+        )
+        return
+    yield Check("segments", "ok", "; ".join(f"{name}: {', '.join(values)}" for name, values in segments.allow.items()))
+
+
+def check_sampling(sampling: Sampling, segments: Segments) -> Iterator[Check]:
+    for rule in sampling.segment_rates:
+        for part in rule.split(","):
+            name, _, value = part.strip().partition("=")
+            if value != "other" and value not in segments.allow.get(name, ()):
+                yield Check(
+                    "sampling",
+                    "warn",
+                    f"segment_rates {rule!r} never matches: {part.strip()!r} is not allow-listed",
+                    "add it to segments.allow, or correct the rule",
+                )
+    unit = (
+        f"header {sampling.id_header}" if sampling.id_header else "record key" if sampling.key_is_id else "decoded id"
+    )
+    found = f"rate {sampling.rate:g} by {unit}"
+    if sampling.rate < 1 and sampling.always:
+        found += f"; always-rules ({', '.join(rule.name for rule in sampling.always)}) make it decode every event"
+    elif sampling.rate < 1 and unit == "decoded id":
+        found += "; every event is decoded to find its id (sampling.id_header or key_is_id would spare that)"
+    yield Check("sampling", "ok", found)
+
+
+def check_environment(environ: Mapping[str, str]) -> Iterator[Check]:
+    # Each process is one exporter by design; half-obeyed multiprocess mode corrupts its files (field case 54).
+    if "PROMETHEUS_MULTIPROC_DIR" in environ or "prometheus_multiproc_dir" in environ:
+        yield Check(
+            "environment",
+            "fail",
+            "PROMETHEUS_MULTIPROC_DIR is set",
+            "unset it: scorer and monitor are one process each and serve their own /metrics",
+        )
+    else:
+        yield Check("environment", "ok", "no PROMETHEUS_MULTIPROC_DIR")
+
+
+def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+    embedding = settings.embedding
+    if embedding.model == "openai":
+        yield _endpoint(embedding.endpoint, embedding.endpoint_key.get_secret_value())
+        return
+    if embedding.model not in SOURCES:
+        yield Check("model", "ok", f"{embedding.model}: loaded by sentence-transformers when the scorer starts")
+        return
+    folder = embedding.models_dir or default_dir(dict(environ))
+    yield _packaged_model(folder, embedding.model, embedding.revision)
+
+
+def _packaged_model(folder: Path, name: str, revision: str) -> Check:
+    named = [(path, manifest) for path, manifest in prepared(folder) if path.parent.name == name]
+    sound = [(p, m) for p, m in named if isinstance(m, Manifest) and m.revision.startswith(revision)]
+    if not sound:
+        broken = f": {named[0][1]}" if named and not isinstance(named[0][1], Manifest) else ""
+        return Check(
+            "model", "fail", one_line(f"{name} is not prepared in {folder}{broken}"), "groundwatch models prepare"
+        )
+    for path, manifest in sound:
+        damaged = damaged_files(path, manifest)
+        if damaged:
+            return Check(
+                "model",
+                "fail",
+                f"damaged in {path}: {', '.join(damaged)}",
+                f"delete {path}; groundwatch models prepare",
+            )
+    return Check("model", "ok", f"{name} {sound[-1][1].revision[:12]} in {sound[-1][0]}, checksums right")
+
+
+def _endpoint(endpoint: str, key: str) -> Check:
+    shown = without_credentials(endpoint)
+    if not endpoint:
+        return Check(
+            "model", "fail", "embedding.model is openai, but embedding.endpoint is empty", "set embedding.endpoint"
+        )
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        status = httpx.get(f"{endpoint.rstrip('/')}/models", headers=headers, timeout=ANSWER_SECONDS).status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Check("model", "fail", one_line(f"{shown} does not answer: {error}"), "check embedding.endpoint")
+    if status in (401, 403):
+        return Check("model", "fail", f"{shown} answers {status}", "check GROUNDWATCH__EMBEDDING__ENDPOINT_KEY")
+    if status >= 500:
+        return Check("model", "warn", f"{shown} answers {status}", "look at the endpoint; events go unscored meanwhile")
+    return Check("model", "ok", f"{shown} answers")
+
+
+def check_redis(settings: Redis) -> Iterator[Check]:
+    if settings.cache_url:
+        yield _cache(settings.cache_url)
+    else:
+        yield Check(
+            "cache",
+            "warn",
+            "no redis.cache_url: each scorer keeps its own in-process cache, lost at a restart",
+            "set redis.cache_url to a Redis that may evict",
+        )
+    if not settings.cases_url:
+        yield Check("cases", "ok", "no redis.cases_url: case files stay in Kafka only")
+    elif settings.cases_url == settings.cache_url:
+        yield Check(
+            "cases",
+            "fail",
+            "redis.cases_url is redis.cache_url: the cache may evict, case files must not go",
+            "use another Redis for redis.cases_url",
+        )
+    else:
+        yield _cases(settings.cases_url)
+
+
+def _cache(url: str) -> Check:
+    memory = _memory_of(url, "cache")
+    if isinstance(memory, Check):
+        return memory
+    policy, limit = memory.get("maxmemory_policy"), int(memory.get("maxmemory", 0))
+    if policy is None:
+        return Check(
+            "cache",
+            "warn",
+            f"{without_credentials(url)} answers, but does not tell its eviction policy",
+            "see that it may evict",
+        )
+    if policy == NEVER_EVICTS:
+        return Check(
+            "cache",
+            "warn",
+            f"{without_credentials(url)} never evicts (noeviction): once full it refuses writes",
+            "set maxmemory and maxmemory-policy allkeys-lru",
+        )
+    if not limit:
+        return Check(
+            "cache",
+            "warn",
+            f"{without_credentials(url)} has no maxmemory: it grows until the machine is full",
+            "set maxmemory",
+        )
+    return Check("cache", "ok", f"{without_credentials(url)} answers, evicts by {policy} above {limit / 2**20:.0f} MB")
+
+
+def _cases(url: str) -> Check:
+    memory = _memory_of(url, "cases")
+    if isinstance(memory, Check):
+        return memory
+    policy = memory.get("maxmemory_policy")
+    if policy is None:
+        return Check(
+            "cases",
+            "warn",
+            f"{without_credentials(url)} answers, but does not tell its eviction policy",
+            "see that it never evicts",
+        )
+    if policy != NEVER_EVICTS:
+        return Check(
+            "cases",
+            "fail",
+            f"{without_credentials(url)} may evict ({policy}): case files would vanish unseen",
+            "set maxmemory-policy noeviction",
+        )
+    return Check("cases", "ok", f"{without_credentials(url)} answers and never evicts")
+
+
+def _memory_of(url: str, subject: str) -> dict[str, Any] | Check:
+    """`INFO memory`, which managed servers allow where they refuse CONFIG; or the check that failed."""
+    try:
+        client = redis.Redis.from_url(
+            url, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS, retry=Retry(NoBackoff(), 0)
+        )
+        try:
+            client.ping()
+            memory: dict[str, Any] = client.info("memory")
+        finally:
+            client.close()
+    except redis.AuthenticationError:
+        return Check(subject, "fail", f"{without_credentials(url)} refuses the password", f"check redis.{subject}_url")
+    except (redis.RedisError, ValueError, OSError) as error:
+        found = one_line(f"{without_credentials(url)} does not answer: {error}")
+        return Check(subject, "fail", found, f"start it, or check redis.{subject}_url")
+    return memory
+
+
+def check_broker(settings: Settings, timeout: float) -> Iterator[Check]:
+    try:
+        states = inspect_topics(settings, timeout)
+    except TopicsError as error:
+        found, _, advice = str(error).partition("; ")
+        yield Check("broker", "fail", found, advice)
+        yield Check("topics", "fail", "not looked at, since the broker does not answer")
+        return
+    release = protocol_level(settings.kafka, timeout)
+    level = f"speaks the protocol of Kafka {release}" if release else "does not tell its version"
+    yield Check("broker", "ok", f"{settings.kafka.bootstrap_servers} answers, {level}")
+    for state in states:
+        yield from _topic(state)
+
+
+def _topic(state: TopicState) -> Iterator[Check]:
+    subject = f"topic {state.wanted.name}"
+    for finding in state.findings:
+        if finding.level != "note":
+            found, _, advice = finding.text.partition("; ")
+            yield Check(subject, finding.level, found, advice)
+    if all(finding.level == "note" for finding in state.findings):
+        count = "1 partition" if state.partitions == 1 else f"{state.partitions} partitions"
+        notes = "".join(f"; {finding.text.partition('; ')[0]}" for finding in state.findings)
+        yield Check(subject, "ok", f"{count}, {state.config.get('cleanup.policy', '?')}{notes}")
