@@ -45,7 +45,7 @@ def build_record(
     for name, outcome in evaluation.outcomes.items():
         included = per_metric.get(name, probability)
         if isinstance(outcome, Scored):
-            scores[name] = MetricScore(outcome.value, included)
+            scores[name] = MetricScore(float(outcome.value), included)
         else:
             unscored[name] = MetricUnscored(outcome.reason.value, included)
     return ScoreRecord(

@@ -14,8 +14,8 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from consumer.comparison import student_quantile
 from consumer.record import ScoreRecord
+from metrics.interval import Moments, score_interval
 from metrics.outcome import Kind, Reason
 
 LENGTHS = (100, 400, 1600)
@@ -38,7 +38,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
-    """One metric over a file. `mean` and `p10` are None where nothing was scored, `low` and `high` below two scores."""
+    """One metric over a file. `mean`, its 95 % interval and `p10` are None where nothing was scored."""
 
     metric: str
     definition: str
@@ -55,8 +55,10 @@ class MetricSummary:
 class Summary:
     """Takes the results of a file one at a time; asks for 8 bytes a score."""
 
-    def __init__(self, definitions: Mapping[str, str]) -> None:
+    def __init__(self, definitions: Mapping[str, str], bounds: Mapping[str, tuple[float, float]]) -> None:
+        """By metric: its definition, and its own range."""
         self._definitions = definitions
+        self._bounds = bounds
         self._values = {metric: array("d") for metric in definitions}
         self._unscored: dict[str, Counter[str]] = {metric: Counter() for metric in definitions}
         self._by_length = {metric: [[0, 0] for _ in LENGTH_NAMES] for metric in definitions}
@@ -95,19 +97,19 @@ class Summary:
     def _metric(self, metric: str) -> MetricSummary:
         values = np.frombuffer(self._values[metric], dtype=np.float64)
         n = len(values)
-        mean = math.fsum(values) / n if n else None
-        low = high = None
-        if mean is not None and n > 1:
-            half = student_quantile(0.975, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
-            low, high = mean - half, mean + half
+        total = math.fsum(values)
+        interval = None
+        if n:
+            moments = Moments(n=n, w=n, w2=n, ws=total, s=total, s2=math.fsum(values * values))
+            interval = score_interval(moments, *self._bounds[metric])
         failed = sum(c for r, c in self._unscored[metric].items() if Reason(r).kind is Kind.FAILED)
         return MetricSummary(
             metric=metric,
             definition=self._definitions[metric],
             scored=n,
-            mean=mean,
-            low=low,
-            high=high,
+            mean=total / n if n else None,
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
             p10=float(np.quantile(values, 0.1)) if n else None,
             unscored=dict(self._unscored[metric].most_common()),
             coverage=Coverage(n, failed),

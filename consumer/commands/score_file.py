@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import time
@@ -75,14 +74,15 @@ def command(
     _check_places(events, out, against)
     old = None if against is None else _old_scores(against)
     evaluator = _evaluator(settings)
+    bounds = {m.name: m.bounds for m in evaluator.metrics}
     try:
-        limits = read_floors(floors, {m.name: m.bounds for m in evaluator.metrics})
+        limits = read_floors(floors, bounds)
         compared = comparable(old, evaluator.definitions) if old else ()
     except ValueError as error:
         raise click.UsageError(f"--fail-under {error}") from None
     except ComparisonError as error:
         raise click.UsageError(f"--against {against}: {error}") from None
-    summary = Summary(evaluator.definitions)
+    summary = Summary(evaluator.definitions, bounds)
     comparison = Comparison(old, compared) if old else None
     source = "stdin" if str(events) == "-" else events.name
     how = scoring(settings, evaluator, source, run, _event_time(events), time.time)
@@ -153,8 +153,7 @@ def _event_time(events: Path) -> float:
 def _score(
     events: Path, out: Path, how: Scoring, max_bytes: int, summary: Summary, comparison: Comparison | None
 ) -> None:
-    stdout = io.BytesIO() if str(out) != "-" else sys.stdout.buffer
-    with opened(events) as (stream, consumed), written(out, stdout) as sink, _progress(events) as show:
+    with opened(events) as (stream, consumed), written(out, sys.stdout.buffer) as sink, _progress(events) as show:
         for line, result in results(lines(str(events), stream, consumed, max_bytes), how):
             match result:
                 case Done(record, answer_length, form, repairs):
