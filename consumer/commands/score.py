@@ -121,13 +121,15 @@ def await_topics(settings: Settings, stop: threading.Event, pulse: Pulse) -> Non
             log.warning("waiting for Kafka at %s: %s", settings.kafka.bootstrap_servers, exception.args[0].str())
             stop.wait(1.0)
             continue
-        faults = [f"{name}: missing" for name in wanted if name not in known]
-        faults += [f"{name}: {known[name].error.str()}" for name in wanted if name in known and known[name].error]
+        faults = []
+        for name in wanted:
+            fault = known[name].error if name in known else "missing"
+            if fault is not None:
+                faults.append(f"{name}: {fault}")
         if faults:
+            listed = "; ".join(faults)
             raise ScorerStopped(
-                "topics that cannot be used: "
-                + "; ".join(faults)
-                + "; run `groundwatch topics create`, or grant access"
+                f"topics that cannot be used: {listed}; run `groundwatch topics create`, or grant this user access"
             )
         return
 
