@@ -54,7 +54,7 @@ def _module(command: str) -> str:
 @click.option(
     "--settings", "file", type=click.Path(path_type=Path), help="Settings file (default: ./groundwatch.toml)."
 )
-@click.version_option(package_name="groundwatch")
+@click.version_option(package_name="groundwatch", prog_name="groundwatch")
 @click.pass_context
 def group(ctx: click.Context, file: Path | None) -> None:
     """Groundwatch watches the answers of a question-answering (RAG) system and says whether they are grounded."""

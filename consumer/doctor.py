@@ -45,7 +45,7 @@ def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Itera
     checks: tuple[tuple[str, Callable[[], Iterator[Check]]], ...] = (
         ("settings", partial(check_settings, loaded)),
         ("segments", partial(check_segments, settings.segments)),
-        ("sampling", partial(check_sampling, settings.sampling, settings.segments)),
+        ("sampling", partial(check_sampling, settings.sampling)),
         ("environment", partial(check_environment, environ)),
         ("model", partial(check_model, settings, environ)),
         ("redis", partial(check_redis, settings.redis)),
@@ -90,17 +90,7 @@ def check_segments(segments: Segments) -> Iterator[Check]:
     yield Check("segments", "ok", "; ".join(f"{name}: {', '.join(values)}" for name, values in segments.allow.items()))
 
 
-def check_sampling(sampling: Sampling, segments: Segments) -> Iterator[Check]:
-    for rule in sampling.segment_rates:
-        for part in rule.split(","):
-            name, _, value = part.strip().partition("=")
-            if value != "other" and value not in segments.allow.get(name, ()):
-                yield Check(
-                    "sampling",
-                    "warn",
-                    f"segment_rates {rule!r} never matches: {part.strip()!r} is not allow-listed",
-                    "add it to segments.allow, or correct the rule",
-                )
+def check_sampling(sampling: Sampling) -> Iterator[Check]:
     unit = (
         f"header {sampling.id_header}" if sampling.id_header else "record key" if sampling.key_is_id else "decoded id"
     )

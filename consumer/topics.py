@@ -100,7 +100,7 @@ def create_topics(settings: Settings, timeout: float) -> list[str]:
             request_timeout=timeout,
         )
         created = [topic.name for topic in missing if _was_created(topic, asked[topic.name])]
-        _wait_until_known(admin, created, timeout)
+        _wait_until_known(admin, [topic.name for topic in missing], timeout)
         return created
 
 
@@ -196,7 +196,7 @@ def _wait_until_known(admin: AdminClient, names: Sequence[str], timeout: float) 
             return
         if time.monotonic() > deadline:
             raise TopicsError(
-                f"created, but without a leader after {timeout:.0f} s: {', '.join(unknown)}; look at the broker's log"
+                f"created, but not there or without a leader after {timeout:.0f} s: {', '.join(unknown)}; look at the broker's log"
             )
         time.sleep(0.1)
 

@@ -8,11 +8,11 @@ import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumer.embedded import embedded_broker, free_port
 from consumer.settings import Settings
 from consumer.topics import TopicsError, create_topics, inspect_topics, wanted_topics
+from tests.topic_making import make_topic
 
 
 def settings_for(bootstrap: str, **topics: object) -> Settings:
@@ -48,14 +48,6 @@ def as_environ(settings: Settings) -> dict[str, str]:
         "GROUNDWATCH__TOPICS__LABELS": topics.labels,
         "GROUNDWATCH__TOPICS__PARTITIONS": str(topics.partitions),
     }
-
-
-def make_topic(bootstrap: str, name: str, partitions: int, **config: str) -> None:
-    properties = {key.replace("_", "."): value for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1, config=properties)])[
-        name
-    ].result()
 
 
 def findings(settings: Settings, name: str) -> list[tuple[str, str]]:
