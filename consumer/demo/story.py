@@ -50,7 +50,6 @@ class State:
     scored_rate: float
     rows: tuple[Row, ...]
     notes: tuple[Note, ...]
-    further: tuple[tuple[str, str], ...]
 
 
 class Story:
@@ -61,9 +60,8 @@ class Story:
         scheduled: Sequence[Scheduled],
         windows: Sequence[str],
         segments: Sequence[str],
-        further: Sequence[tuple[str, str]],
     ) -> None:
-        """`windows` by length, the shortest first; `further` are (what, address or command) for the reader."""
+        """`windows` by length, the shortest first."""
         self._scheduled = tuple(scheduled)
         self._incident = first_incident(scheduled)
         self._short, self._long = windows[0], windows[-1]
@@ -72,7 +70,6 @@ class Story:
             *(Key(WATCHED, self._short, s) for s in segments),
             Key(BESIDE, self._short, ALL),
         ]
-        self._further = tuple(further)
         self._history: dict[Key, deque[float]] = {key: deque(maxlen=HISTORY) for key in self._keys}
         self._rates: deque[tuple[float, Counts]] = deque(maxlen=12)
         self._now: Mapping[Key, Rolling] = {}
@@ -84,6 +81,8 @@ class Story:
         self._elapsed = 0.0
         self.counts = Counts()
         self.seen_at: float | None = None
+        self.incident_state: State | None = None
+        """The newest state of the incident, for a picture."""
 
     def observe(self, elapsed: float, rolling: Mapping[Key, Rolling], counts: Counts | None) -> list[Note]:
         """Take in one reading, `elapsed` seconds after traffic began; returns what is new. `counts` None: not read."""
@@ -99,6 +98,8 @@ class Story:
         self._now = rolling
         self._remember(act, rolling)
         self._compare(act, rolling)
+        if act is self._incident:
+            self.incident_state = self.state()
         return self._notes[known:]
 
     def _remember(self, act: Scheduled, rolling: Mapping[Key, Rolling]) -> None:
@@ -157,7 +158,6 @@ class Story:
                 for key in self._keys
             ),
             notes=tuple(self._notes),
-            further=self._further,
         )
 
     def summary(self) -> dict[str, Any]:

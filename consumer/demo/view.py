@@ -16,12 +16,12 @@ from consumer.demo.story import Note, Row, State
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 32
-NOTES_SHOWN = 7
+NOTES_SHOWN = 5
 
 
 def render(state: State) -> RenderableType:
     """The whole view."""
-    return Group(_header(state), _counts(state), _scores(state), _notes(state.notes), _further(state.further))
+    return Group(_header(state), _counts(state), _scores(state), _notes(state.notes))
 
 
 def plain_line(state: State) -> str:
@@ -139,10 +139,3 @@ def _notes(notes: Sequence[Note]) -> RenderableType:
     lines = [Text(note_line(note), style="red" if note.alarm else "") for note in notes[-NOTES_SHOWN:]]
     lines += [Text("")] * (NOTES_SHOWN - len(lines))
     return Panel(Group(*lines), title="what happened", title_align="left")
-
-
-def _further(further: Sequence[tuple[str, str]]) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    for what, where in further:
-        table.add_row(Text(what, style="dim"), Text(where, overflow="fold"))
-    return Panel(table, title="look further (Ctrl-C ends everything)", title_align="left")

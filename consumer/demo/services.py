@@ -1,0 +1,156 @@
+"""What the demo runs on: an embedded broker and Redis, topics, and both workers as child processes."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from consumer.demo.knowledge import APPS, LANGUAGES
+from consumer.demo.readings import answers
+from consumer.embedded import embedded_broker, embedded_redis, free_port
+from consumer.settings import Settings
+from consumer.settings_source import PREFIX, load
+from consumer.topics import create_topics
+
+WINDOWS = {"15s": 15.0, "60s": 60.0, "5m": 300.0}
+SAMPLING_RATE = 0.5
+STOP_SECONDS = 4.0
+READY_SECONDS = 300.0
+KEPT = (f"{PREFIX}EMBEDDING__", f"{PREFIX}LOGGING__")
+"""All that the demo takes over from the environment: nothing there may point it at a production broker."""
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says what failed and what the failing part said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that is running. `file` is the settings file that all commands on it can use."""
+
+    settings: Settings
+    file: Path
+    scorer_address: str
+    monitor_address: str
+    workers: Mapping[str, Worker]
+
+    def check(self) -> None:
+        """Raises:
+        DemoError: a worker has ended.
+        """
+        for worker in self.workers.values():
+            worker.check()
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A child process and its log."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raises:
+        DemoError: it has ended.
+        """
+        code = self.process.poll()
+        if code is not None:
+            said = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
+            raise DemoError(f"the {self.name} ended with exit code {code}; it said:\n{said}")
+
+
+@contextlib.contextmanager
+def services(folder: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Iterator[Services]:
+    """Start everything in `folder` and end it afterwards. `say` tells what takes time.
+
+    Raises:
+        EmbeddedError: the broker or Redis does not start.
+        DemoError: a worker ends or is not ready in time.
+    """
+    environ = {k: v for k, v in environ.items() if not k.startswith(PREFIX) or k.startswith(KEPT)}
+    with contextlib.ExitStack() as stack:
+        say("starting an embedded broker and Redis")
+        broker = stack.enter_context(embedded_broker(folder / "broker.log"))
+        redis = stack.enter_context(embedded_redis(folder / "redis.log"))
+        scorer, monitor = f"127.0.0.1:{free_port(9108)}", f"127.0.0.1:{free_port(9109)}"
+        file = folder / "groundwatch.toml"
+        file.write_text(settings_text(broker, redis, scorer, monitor), encoding="utf-8")
+        settings = load(file, environ).settings
+        create_topics(settings, timeout=10.0)
+        say("starting scorer and monitor (on first use the embedding model is prepared, which takes some seconds more)")
+        workers = stack.enter_context(_workers(file, folder, environ))
+        running = Services(settings, file, scorer, monitor, workers)
+        _wait_until_ready(running)
+        yield running
+
+
+def settings_text(broker: str, redis: str, scorer: str, monitor: str) -> str:
+    """The demo's settings file: short windows, half of the events sampled, thumbs-down answers always."""
+    tables: dict[str, dict[str, object]] = {
+        "kafka": {"bootstrap_servers": broker},
+        "topics": {"partitions": 3},
+        "sampling": {"rate": SAMPLING_RATE},
+        "redis": {"cache_url": redis, "cases_url": redis},
+        "segments.allow": {"app": APPS, "lang": LANGUAGES},
+        "scorer": {"shutdown_seconds": STOP_SECONDS - 1, "commit_interval_seconds": 0.5},
+        "monitor.windows": dict(WINDOWS),
+        "metrics.scorer": {"listen": scorer},
+        "metrics.monitor": {"listen": monitor},
+    }
+    text = "# Written by `groundwatch demo`; gone when it ends.\n"
+    for name, keys in tables.items():
+        # JSON's text, numbers and lists of text are TOML's too.
+        rows = "\n".join(f"{orjson.dumps(k).decode()} = {orjson.dumps(v).decode()}" for k, v in keys.items())
+        text += f"\n[{name}]\n{rows}\n"
+    return text + '\n[[sampling.always]]\nname = "thumbs_down"\nnegative_feedback = true\n'
+
+
+@contextlib.contextmanager
+def _workers(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[dict[str, Worker]]:
+    workers: dict[str, Worker] = {}
+    try:
+        for name, subcommand in (("scorer", "score"), ("monitor", "monitor")):
+            log = folder / f"{name}.log"
+            with log.open("wb") as out:
+                # A session of their own: Ctrl-C is for the demo, which then ends them in order.
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "consumer", "--settings", str(file), subcommand],
+                    stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=dict(environ),
+                    start_new_session=True,
+                )  # fmt: skip
+            workers[name] = Worker(name, process, log)
+        yield workers
+    finally:
+        _stop([worker.process for worker in workers.values()])
+
+
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Ask all at once, wait for all together, then insist."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()))
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(running: Services) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    waiting = {"scorer": running.scorer_address, "monitor": running.monitor_address}
+    while waiting:
+        running.check()
+        if time.monotonic() > deadline:
+            raise DemoError(f"{' and '.join(waiting)} not ready after {READY_SECONDS:.0f} s; see the log")
+        waiting = {name: address for name, address in waiting.items() if not answers(address, "/readyz")}
+        time.sleep(0.2)
