@@ -196,7 +196,7 @@ def _wait_until_known(admin: AdminClient, names: Sequence[str], timeout: float) 
             return
         if time.monotonic() > deadline:
             raise TopicsError(
-                f"created, but not there or without a leader after {timeout:.0f} s: {', '.join(unknown)}; look at the broker's log"
+                f"created, but without a leader after {timeout:.0f} s: {', '.join(unknown)}; look at the broker's log"
             )
         time.sleep(0.1)
 
