@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from consumer.decode import DecodeError, Decoder
+from consumer.reasons import Refusal
 from consumer.record import Position, ScoreRecord
 from consumer.record_building import build_record, versions_in_force
 from consumer.redaction import Redactor
 from consumer.segments import Segmenter
-from consumer.settings import Settings
 from metrics.evaluation import Evaluator
 from metrics.event import Event
 
@@ -133,16 +133,6 @@ class Scoring:
     now: Callable[[], float]
 
 
-def scoring(
-    settings: Settings, evaluator: Evaluator, source: str, run: str, event_time: float, now: Callable[[], float]
-) -> Scoring:
-    """The scoring that `settings` ask for."""
-    return Scoring(
-        Decoder(settings.decode), Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
-        source, run, event_time, now,
-    )  # fmt: skip
-
-
 def results(numbered: Iterable[Line], how: Scoring) -> Iterator[tuple[Line, Result]]:
     """One result per line, in order; events are evaluated in batches."""
     waiting: list[tuple[Line, Result | _Read]] = []
@@ -169,15 +159,15 @@ class _Read:
 
 def _read(line: Line, how: Scoring) -> _Read | Bad | Ignored:
     if line.value is None:
-        return Bad(line.number, "too_large", "the line is longer than decode.max_bytes")
+        return Bad(line.number, Refusal.TOO_LARGE, "the line is longer than decode.max_bytes")
     try:
         # Stable from file to file, so that answers of two runs over the same questions can be joined.
         decoded = how.decoder.decode(line.value, fallback_id=f"line-{line.number}", broker_time=how.event_time)
+        if decoded.ignored:
+            return Ignored(line.number)
+        return _Read(line.number, how.redactor.redact(decoded.event), decoded.form, decoded.repairs)
     except DecodeError as error:
         return Bad(line.number, error.reason, str(error))
-    if decoded.ignored:
-        return Ignored(line.number)
-    return _Read(line.number, how.redactor.redact(decoded.event), decoded.form, decoded.repairs)
 
 
 def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Iterator[tuple[Line, Result]]:

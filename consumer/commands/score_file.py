@@ -17,7 +17,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from consumer import logs
 from consumer.cli import loaded_settings
 from consumer.comparison import Comparison, ComparisonError, OldScores, comparable, read_old
+from consumer.decode import Decoder, MappingError
 from consumer.record import encode_record
+from consumer.redaction import Redactor
 from consumer.score_file import (
     Bad,
     Done,
@@ -28,11 +30,11 @@ from consumer.score_file import (
     lines,
     opened,
     results,
-    scoring,
     written,
 )
 from consumer.score_gates import below_floor, comparison_json, comparison_view, fallen, read_floors
 from consumer.score_summary import Summary, as_json, length_table, score_table
+from consumer.segments import Segmenter
 from consumer.settings import Settings
 from metrics.evaluation import Evaluator
 
@@ -72,6 +74,7 @@ def command(
     settings = _with_metrics(loaded_settings(ctx).settings, metrics)
     logs.configure(settings.logging)
     _check_places(events, out, against)
+    decoder = _decoder(settings)
     old = None if against is None else _old_scores(against)
     evaluator = _evaluator(settings)
     bounds = {m.name: m.bounds for m in evaluator.metrics}
@@ -85,7 +88,10 @@ def command(
     summary = Summary(evaluator.definitions, bounds)
     comparison = Comparison(old, compared) if old else None
     source = "stdin" if str(events) == "-" else events.name
-    how = scoring(settings, evaluator, source, run, _event_time(events), time.time)
+    how = Scoring(
+        decoder, Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
+        source, run, _event_time(events), time.time,
+    )  # fmt: skip
     try:
         _score(events, out, how, settings.decode.max_bytes, summary, comparison)
     except FileUnusable as error:
@@ -130,6 +136,13 @@ def _old_scores(against: Path) -> OldScores:
             )
     except (ComparisonError, FileUnusable) as error:
         raise click.UsageError(f"--against {against}: {error}") from None
+
+
+def _decoder(settings: Settings) -> Decoder:
+    try:
+        return Decoder(settings.decode)
+    except MappingError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _evaluator(settings: Settings) -> Evaluator:

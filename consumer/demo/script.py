@@ -40,7 +40,7 @@ ACTS = (
         Fault.WRONG_DOCUMENTS,
         0.35,
         90.0,
-        "incident: after an index rebuild, retrieval returns the documents of the other application",
+        "incident: retrieval returns the documents of the other application",
     ),
     Act("recovery", Fault.NONE, 1.0, float("inf"), "recovery: the index is repaired"),
 )

@@ -125,16 +125,12 @@ class Story:
                 self._fall_noted(act, key, before, now)
             elif key in self._fallen and now.high >= before.low:
                 self._fallen.remove(key)
-                self._notes.append(
-                    Note(self._elapsed, f"{key.metric} of {key.segment} is back at {now.value:.3f}", False)
-                )
+                self._notes.append(Note(self._elapsed, f"{key.metric}, {key.segment}: back at {now.value:.3f}", False))
 
     def _fall_noted(self, act: Scheduled, key: Key, before: Rolling, now: Rolling) -> None:
         after = self._elapsed - self._incident.start
-        text = (
-            f"drop seen {after:.1f} s after the incident began: {key.metric} of {key.segment} "
-            f"{before.value:.3f} -> {now.value:.3f} [{now.low:.3f}, {now.high:.3f}], n = {now.samples}"
-        )
+        text = f"drop seen {after:.1f} s after the incident began: {key.metric}, {key.segment}: "
+        text += f"{before.value:.3f} -> {now.value:.3f}"
         self._notes.append(Note(self._elapsed, text, True))
         if self.seen_at is None and key.metric == WATCHED and act is self._incident:
             self.seen_at = self._elapsed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -15,7 +16,7 @@ from consumer.demo.script import Fault, current
 from consumer.demo.story import Note, Row, State
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-SPARK_WIDTH = 32
+SPARK_WIDTH = 24
 NOTES_SHOWN = 5
 
 
@@ -106,15 +107,18 @@ def _hit_share(state: State) -> str:
 
 
 def _scores(state: State) -> RenderableType:
-    table = Table(expand=True, header_style="bold", title=f"rolling scores, last {state.window}", title_justify="left")
-    table.add_column("score")
-    table.add_column("segment")
-    table.add_column("mean, 95 % interval", no_wrap=True)
-    table.add_column("n", justify="right")
+    table = Table(expand=True, box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+    table.add_column(f"rolling score, last {state.window}", no_wrap=True)
+    table.add_column("mean, 95 % interval", min_width=21, no_wrap=True)
+    table.add_column("n", justify="right", min_width=3, no_wrap=True)
     table.add_column("since the start", min_width=SPARK_WIDTH, no_wrap=True)
-    table.add_column("")
-    for row in state.rows:
-        table.add_row(*_score_cells(row, _range(state.rows, row.metric)))
+    table.add_column("", min_width=1, no_wrap=True)
+    for metric in dict.fromkeys(row.metric for row in state.rows):
+        table.add_row(Text(metric, style="bold"))
+        scale = _range(state.rows, metric)
+        for row in state.rows:
+            if row.metric == metric:
+                table.add_row(*_score_cells(row, scale))
     return table
 
 
@@ -131,8 +135,8 @@ def _score_cells(row: Row, scale: tuple[float, float]) -> tuple[RenderableType, 
     if row.now is not None:
         mean = Text(f"{row.now.value:.3f}  [{row.now.low:.3f}, {row.now.high:.3f}]", style=style)
         samples = str(row.now.samples)
-    mark = Text("▼ below calm", style="bold red") if row.fallen else Text("")
-    return row.metric, row.segment, mean, samples, Text(sparkline(row.history, *scale), style=style), mark
+    mark = Text("▼", style="bold red") if row.fallen else Text("")
+    return "  " + row.segment, mean, samples, Text(sparkline(row.history, *scale), style=style), mark
 
 
 def _notes(notes: Sequence[Note]) -> RenderableType:
