@@ -31,8 +31,8 @@ check: ## linter, formatter, types
 
 bench: ## the measurements of docs/performance.md (half an hour or more)
 	@tools/setup dev
-	@for file in tests/bench/bench_*.py; do \
-		name=$${file%.py}; echo "== $$name"; $(BIN)/python -m $${name//\//.} $(ARGS); \
+	@for name in $$(cd tests/bench && grep -l __main__ *.py); do \
+		echo "== tests/bench/$$name"; $(BIN)/python -m tests.bench.$${name%.py} $(ARGS); \
 	done
 
 soak: ## the tests that take hours

@@ -1,0 +1,44 @@
+"""Documentation that lags behind the code is worse than none: what can be compared is compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from consumer.settings_source import in_force, load
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_every_setting_is_described_with_its_default() -> None:
+    rows = {}
+    for line in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines():
+        match = re.match(r"\| `([a-z0-9_.]+)` \| (.+?) \| (.*) \|$", line)
+        if match:
+            rows[match[1]] = match[2].strip("`").replace("\\|", "|")
+    known = {key: value for key, value, _ in in_force(load(None, {}))}
+    assert rows.keys() == known.keys(), "docs/settings.md must have a row for every setting, and no other"
+    shown = {key: "(none)" if value in ('""', "null") else value for key, value in known.items()}
+    assert rows == shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for text, target in re.findall(r"\[([^\]]*)\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "#")):
+            assert (page.parent / target.partition("#")[0]).exists(), f"[{text}]({target})"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in reached or not page.exists():
+            continue
+        reached.add(page)
+        for target in re.findall(r"\]\(([^)\s#]+\.md)[^)]*\)", page.read_text(encoding="utf-8")):
+            ahead.append((page.parent / target).resolve())
+    assert {str(page.relative_to(ROOT)) for page in PAGES if page not in reached} == set()
