@@ -26,6 +26,17 @@ class ListenError(Exception):
     """The address cannot be listened on; the message says which, why and what to change."""
 
 
+def refuse_multiprocess(environ: Mapping[str, str]) -> None:
+    """One process per exporter, by design: the Prometheus client's multiprocess mode would be half obeyed.
+
+    Raises:
+        ListenError: the mode is switched on in the environment.
+    """
+    for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
+        if name in environ:
+            raise ListenError(f"{name} is set, but each process serves its own /metrics: unset it")
+
+
 class Pulse:
     """When each loop of a process last turned. A loop that has not turned for `limit_seconds` makes `/healthz` fail.
 

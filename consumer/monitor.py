@@ -1,0 +1,354 @@
+"""The monitor: a Faust agent over the score log, the reading back of that log, and what /metrics shows of both.
+
+Faust tables are not used (their recovery is a known source of stuck workers): the log itself is the state. Topics are
+raw bytes, decoded in the scorebook, because a decode error inside Faust can end an agent in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from consumer import kafka_config
+from consumer.health import Pulse
+from consumer.rebuild import Rebuild, Rebuilt, Span, filled_ratio
+from consumer.scorebook import Scorebook
+from consumer.settings import Settings
+from consumer.watch import Offsets, Watch, ask_offsets
+from metrics.exposition import PREFIX, Exposition, Progress, Rolled
+
+log = logging.getLogger(__name__)
+
+SESSION_SECONDS = 6.0
+"""How soon a standby takes over from a monitor that was killed; brokers allow no less by default."""
+STILL_SECONDS = 60.0
+"""How long reading or committing may stand still while records wait, before the process ends to be started anew."""
+WATCH_SECONDS = 5.0
+CURRENT_SECONDS = 15.0
+"""A partition whose latest record is this fresh, or that was read to its end so lately, is read up to now."""
+STOP_SECONDS = 8.0
+AGENT = "agent"
+
+
+class MonitorStopped(Exception):
+    """The monitor cannot go on; the message says why."""
+
+
+@dataclass(slots=True)
+class _Owned:
+    """What is known of the partitions that are assigned here."""
+
+    partitions: tuple[int, ...]
+    rebuilt: Rebuilt | None = None
+
+
+class Monitor:
+    """One monitor process. `run` ends when `stop` is set, or raises."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        book: Scorebook,
+        pulse: Pulse,
+        *,
+        version: str,
+        partitions: tuple[int, ...],
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`partitions`: all that the score topic has. `now` is wall-clock time, `monotonic` measures waiting."""
+        self._settings = settings
+        self._book = book
+        self._pulse = pulse
+        self._partitions = partitions
+        self._now = now
+        self._monotonic = monotonic
+        self._exposition = Exposition(book.segment_keys, version)
+        self._watch = Watch(STILL_SECONDS, settings.monitor.rebuild_deadline_seconds + STILL_SECONDS)
+        self._offsets: Offsets | None = None
+        self._owned: _Owned | None = None
+        self._joined = False
+        self._ready = asyncio.Event()
+        self._abort = threading.Event()
+        self._rebuilding: asyncio.Task[None] | None = None
+        self._agent_runs = False
+        # These outlive a rebalance: what was read back, the next offset of each partition, and up to which log time
+        # each is read.
+        self._reading = threading.Lock()
+        self._kept: Rebuilt | None = None
+        self._next: dict[int, int] = {}
+        self._current: dict[int, float] = {}
+        # Offsets below were processed here already, and come again after a rebalance.
+        self._replayed: dict[int, int] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, for a scrape; called in the listener's thread."""
+        now = self._now()
+        owned = self._owned
+        rebuilt = None if owned is None else owned.rebuilt
+        filled = {} if rebuilt is None else self._filled(rebuilt, now)
+        progress = Progress(owned is not None, rebuilt is not None, filled, self._settings.monitor.coverage_minimum)
+        yield from self._exposition.progress(progress)
+        yield from self._lag()
+        with self._book.opened() as (rolling, counting):
+            if rebuilt is not None:
+                readings, shares = rolling.read(now)
+                counting.keep(rolling.definitions)
+            else:
+                readings, shares = [], []
+            counters = list(self._exposition.counters(counting))
+        yield from self._exposition.rolling(Rolled(readings, shares), progress)
+        yield from counters
+
+    def ready(self) -> tuple[bool, str]:
+        """For /readyz: joined the group, and either a standby or done with reading back."""
+        owned = self._owned
+        if not self._joined:
+            return False, "joining the group"
+        if owned is None:
+            return True, "standby: another monitor owns the score topic"
+        if owned.rebuilt is None:
+            return False, "reading the score log back"
+        return True, "active"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read scores until `stop` is set.
+
+        Raises:
+            MonitorStopped: reading or committing stands still, or Faust gave up.
+        """
+        with tempfile.TemporaryDirectory(prefix="groundwatch-monitor-") as scratch:
+            app = build_app(self._settings, scratch)
+            topic = app.topic(
+                self._settings.topics.scores,
+                key_type=bytes,
+                value_type=bytes,
+                key_serializer="raw",
+                value_serializer="raw",
+            )
+            app.agent(topic, name="scores")(self._agent)
+            app.on_partitions_assigned.connect(self._assigned)
+            app.on_partitions_revoked.connect(self._revoked)
+            try:
+                await app.start()
+                await self._attend(app, stop)
+            finally:
+                self._abort.set()
+                self._pulse.end(AGENT)
+                try:
+                    await asyncio.wait_for(app.stop(), STOP_SECONDS)
+                except TimeoutError:
+                    log.warning("the Kafka client did not stop within %g s", STOP_SECONDS)
+
+    async def _attend(self, app: Any, stop: asyncio.Event) -> None:
+        """Turn once a second: keep the pulse, ask the broker now and then, and end what does not work any more."""
+        admin = AdminClient(kafka_config.client(self._settings.kafka), logger=logging.getLogger("librdkafka"))
+        asked, asking = self._monotonic(), None
+        died: float | None = None
+        while not stop.is_set():
+            if app.crashed:
+                raise MonitorStopped("Faust gave up; see the log above")
+            now = self._monotonic()
+            if self._agent_runs:
+                self._pulse.beat(AGENT)
+                died = None
+            elif self._joined:
+                died = now if died is None else died
+                if now - died > SESSION_SECONDS:
+                    raise MonitorStopped("the agent that reads scores has ended")
+            if asking is None and now - asked >= WATCH_SECONDS:
+                asked, asking = now, asyncio.create_task(asyncio.to_thread(self._ask, admin))
+            elif asking is not None and asking.done():
+                fault, asking = self._judge(now, asking.result()), None
+                if fault is not None:
+                    raise MonitorStopped(fault)
+            try:
+                await asyncio.wait_for(stop.wait(), 1.0)
+            except TimeoutError:
+                continue
+
+    def _ask(self, admin: AdminClient) -> Offsets | None:
+        settings = self._settings
+        try:
+            return ask_offsets(admin, settings.topics.scores, self._partitions, settings.monitor.group)
+        except KafkaException as error:
+            log.debug("the broker does not tell its offsets: %s", error)
+            return None
+
+    def _judge(self, now: float, offsets: Offsets | None) -> str | None:
+        self._offsets = offsets
+        owned = self._owned
+        if owned is not None and offsets is not None:
+            for partition in owned.partitions:
+                if self._next.get(partition, 0) >= offsets.ends.get(partition, 0):
+                    self._current[partition] = self._now()
+        if offsets is None or (owned is not None and owned.rebuilt is None):
+            self._watch.forget()
+            return None
+        positions = None if owned is None else {p: self._next[p] for p in owned.partitions if p in self._next}
+        return self._watch.verdict(now, offsets, positions)
+
+    async def _agent(self, stream: Any) -> None:
+        self._agent_runs = True
+        try:
+            async for event in stream.events():
+                if not self._ready.is_set():
+                    await self._ready.wait()
+                if event.message.generation_id == stream.app.consumer_generation_id:
+                    self._take(event.message, event.value)
+        finally:
+            self._agent_runs = False
+
+    def _take(self, message: Any, value: bytes | None) -> None:
+        partition, offset = message.partition, message.offset
+        again = self._replayed.get(partition)
+        if again is not None:
+            if offset < again:
+                return
+            del self._replayed[partition]
+        appended = message.timestamp if message.timestamp is not None and message.timestamp > 0 else None
+        self._book.count(value, appended)
+        self._next[partition] = offset + 1
+        self._current[partition] = self._now() if appended is None else appended
+
+    async def _assigned(self, _app: Any, assigned: Any, **_kwargs: Any) -> None:
+        """Called by Faust after every rebalance; it must not take long, or the group waits."""
+        topic = self._settings.topics.scores
+        partitions = tuple(sorted(tp.partition for tp in assigned if tp.topic == topic))
+        self._joined = True
+        self._watch.forget()
+        if not partitions:
+            log.info("standby: another monitor owns the score topic")
+            return
+        owned = self._owned = _Owned(partitions)
+        self._abort = threading.Event()
+        self._rebuilding = asyncio.create_task(self._restore(owned, self._abort))
+
+    async def _revoked(self, _app: Any, _revoked: Any, **_kwargs: Any) -> None:
+        """The partitions are lost, or about to be given out anew: nothing is shown until that is known."""
+        self._ready.clear()
+        self._abort.set()
+        self._owned = None
+        if self._rebuilding is not None:
+            self._rebuilding.cancel()
+            self._rebuilding = None
+
+    async def _restore(self, owned: _Owned, abort: threading.Event) -> None:
+        rebuild = Rebuild(
+            self._settings,
+            self._book,
+            now=self._now,
+            monotonic=self._monotonic,
+            stop=abort,
+            beat=lambda: self._pulse.beat("rebuild"),
+        )
+        began = self._monotonic()
+        try:
+            rebuilt = await asyncio.to_thread(self._read_back, rebuild, owned.partitions)
+        except Exception:
+            log.exception("reading the score log back failed; windows begin empty")
+            begin = self._now()
+            spans = {p: (Span(begin, float("inf")),) for p in owned.partitions}
+            rebuilt = Rebuilt(False, 0, dict.fromkeys(owned.partitions), spans)
+        self._pulse.end("rebuild")
+        if abort.is_set():
+            return
+        owned.rebuilt = rebuilt
+        self._ready.set()
+        log.info(
+            "score log read back: %d records in %.1f s%s",
+            rebuilt.records,
+            self._monotonic() - began,
+            "" if rebuilt.complete else ", incomplete: the deadline passed (see window_filled_ratio)",
+        )
+
+    def _read_back(self, rebuild: Rebuild, partitions: tuple[int, ...]) -> Rebuilt:
+        """Keep the state where the partitions came back and nobody read on meanwhile; else read the log back."""
+        with self._reading:
+            kept = self._kept
+            if kept is not None and set(self._next) == set(partitions) == set(kept.spans):
+                committed = rebuild.committed(partitions)
+                if all((committed[p] or 0) <= offset for p, offset in self._next.items()):
+                    self._replayed = dict(self._next)
+                    return Rebuilt(kept.complete, 0, committed, kept.spans)
+            self._kept = None
+            self._next.clear()
+            self._replayed.clear()
+            self._current.clear()
+            self._book.reset()
+            rebuilt = rebuild.run(partitions)
+            self._next.update({p: offset for p, offset in rebuilt.committed.items() if offset is not None})
+            self._kept = rebuilt
+            return rebuilt
+
+    def _filled(self, rebuilt: Rebuilt, now: float) -> dict[str, float]:
+        """By window, the share of its span that has been read; the mean over partitions."""
+        filled = {}
+        for name, seconds in self._settings.monitor.windows.items():
+            shares = []
+            for partition, spans in rebuilt.spans.items():
+                current = self._current.get(partition, 0.0)
+                until = now if now - current < CURRENT_SECONDS else current
+                shares.append(filled_ratio(spans, seconds, now, until))
+            filled[name] = sum(shares) / len(shares)
+        return filled
+
+    def _lag(self) -> Iterator[Metric]:
+        """Per owned partition: what waits to be read, and what was read and waits to be committed."""
+        labels = ["topic", "partition"]
+        lag = GaugeMetricFamily(f"{PREFIX}monitor_lag_records", "Score records that wait to be read.", labels=labels)
+        uncommitted = GaugeMetricFamily(
+            f"{PREFIX}monitor_uncommitted_records", "Score records read, but not committed yet.", labels=labels
+        )
+        owned, offsets = self._owned, self._offsets
+        if owned is not None and offsets is not None:
+            for partition in owned.partitions:
+                position, end = self._next.get(partition), offsets.ends.get(partition)
+                if position is not None and end is not None:
+                    values = [self._settings.topics.scores, str(partition)]
+                    lag.add_metric(values, max(0, end - position))
+                    uncommitted.add_metric(values, max(0, position - offsets.committed.get(partition, 0)))
+        yield lag
+        yield uncommitted
+
+
+def build_app(settings: Settings, scratch: str) -> Any:
+    """A Faust app that makes no topic, serves no page and keeps no table; `scratch` is the folder it insists on."""
+    broker, credentials = kafka_config.faust_broker(settings.kafka)
+    for name in ("faust", "mode", "aiokafka", "kafka"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return faust.App(
+        settings.monitor.group,
+        broker=broker,
+        broker_credentials=credentials,
+        store="memory://",
+        datadir=scratch,
+        autodiscover=False,
+        web_enabled=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        consumer_auto_offset_reset="earliest",
+        broker_client_id="groundwatch-monitor",
+        broker_session_timeout=SESSION_SECONDS,
+        broker_heartbeat_interval=SESSION_SECONDS / 4,
+        broker_rebalance_timeout=20.0,
+        broker_request_timeout=30.0,
+        broker_commit_interval=1.0,
+        # Reading back may take its deadline before the first record is taken; our own watch judges progress.
+        broker_commit_livelock_soft_timeout=1e6,
+        stream_processing_timeout=1e6,
+        # Prefetched records cost memory twice: here and in the client.
+        stream_buffer_maxsize=1000,
+    )

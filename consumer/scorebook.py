@@ -1,0 +1,146 @@
+"""The monitor's state: score records in, windows and counters out. It knows no Kafka client.
+
+Live records advance windows, counters and histograms; records that are read back (they were counted by an earlier
+process) go into the windows only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from consumer.record import CountedRecord, RecordRejected, decode_counted
+from consumer.settings import Settings
+from metrics.answer import Segment
+from metrics.counting import Counting
+from metrics.dedup import Dedup, Seen
+from metrics.rolling import OTHER, Rolling
+
+log = logging.getLogger(__name__)
+
+Logged = tuple[bytes | None, float]
+"""Value of a record, and when it was appended (seconds since the epoch)."""
+
+Restore = Callable[[Iterable[Logged]], None]
+
+
+class Scorebook:
+    """Windows, counters and the ids seen lately, behind one lock: the agent and the rebuild write, a scrape reads."""
+
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self.segment_keys = tuple(settings.segments.allow)
+        self._allowed = {key: (*values, OTHER) for key, values in settings.segments.allow.items()}
+        self._known = frozenset(itertools.product(*(dict.fromkeys(v) for v in self._allowed.values())))
+        self._windows = settings.monitor.windows
+        self._future = settings.monitor.future_seconds
+        self._horizon = settings.monitor.dedup_seconds
+        self._now = now
+        self._lock = threading.Lock()
+        self._counting = Counting(sorted(self._known), settings.segments.contrast)
+        self._rolling = self._empty()
+        self._dedup = Dedup(self._horizon)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Rolling, Counting]]:
+        """Windows and counters, for reading; records wait meanwhile."""
+        with self._lock:
+            yield self._rolling, self._counting
+
+    def reset(self) -> None:
+        """Forget windows and ids: they are about to be read back, or belong to somebody else now. Counters stay."""
+        with self._lock:
+            self._rolling = self._empty()
+            self._dedup = Dedup(self._horizon)
+
+    def count(self, raw: bytes | None, appended: float | None) -> None:
+        """Count one live record. Never raises for the sake of a record: what is wrong with it is counted instead.
+
+        `appended`: the broker's timestamp (seconds since the epoch), where it has one.
+        """
+        with self._lock:
+            try:
+                outcome = self._count(raw, appended)
+            except RecordRejected as rejected:
+                log.warning("a score record was not counted: %s", rejected)
+                outcome = rejected.outcome
+            except Exception:
+                log.exception("a score record was not counted")
+                outcome = "undecodable"
+            self._counting.outcomes[outcome] += 1
+
+    def restore_recent(self) -> Restore:
+        """Takes records that an earlier process counted, the latest ones, in order; their ids are remembered."""
+        return lambda records: self._restore(records, self._is_new)
+
+    def restore_older(self) -> Restore:
+        """Takes records from before those that `restore_recent` took, in order."""
+        older = Dedup(self._horizon)
+
+        def is_new(record: CountedRecord, appended: float) -> bool:
+            identity = record.id, record.content_hash, appended
+            return not self._dedup.knows(*identity) and older.see(*identity) is not Seen.DUPLICATE
+
+        return lambda records: self._restore(records, is_new)
+
+    def _count(self, raw: bytes | None, appended: float | None) -> str:
+        record = decode_counted(raw)
+        if record.run != "live":
+            return "other_run"
+        now = self._now()
+        rolling, counting = self._rolling, self._counting
+        if record.event_time < now - rolling.longest:
+            return "late"
+        arrival = now if appended is None else min(appended, now)
+        seen = self._dedup.see(record.id, record.content_hash, arrival)
+        if seen is Seen.DUPLICATE:
+            return "duplicate"
+        segment = self._segment(record.segment)
+        at = min(record.event_time, arrival)
+        added = rolling.add(record, segment, at, now)
+        counting.nonfinite += added.nonfinite
+        counting.overflow += added.overflow
+        counting.add(record, segment, rolling.definitions, at)
+        if seen is Seen.CONFLICT:
+            return "conflict"
+        return "future" if record.event_time > arrival + self._future else "counted"
+
+    def _restore(self, records: Iterable[Logged], is_new: Callable[[CountedRecord, float], bool]) -> None:
+        now = self._now()
+        with self._lock:
+            rolling, counting = self._rolling, self._counting
+            oldest = now - rolling.longest
+            for raw, appended in records:
+                try:
+                    record = decode_counted(raw)
+                    arrival = min(appended, now)
+                    at = min(record.event_time, arrival)
+                    if record.run != "live" or at < oldest or not is_new(record, arrival):
+                        continue
+                    segment = self._segment(record.segment)
+                    rolling.add(record, segment, at, now)
+                    counting.note(record, segment, rolling.definitions, at)
+                except RecordRejected:
+                    # It was counted and logged when it was live.
+                    continue
+                except Exception:
+                    log.exception("a score record was not read back")
+
+    def _is_new(self, record: CountedRecord, appended: float) -> bool:
+        return self._dedup.see(record.id, record.content_hash, appended) is not Seen.DUPLICATE
+
+    def _segment(self, labels: Mapping[str, str]) -> Segment:
+        """The values of the segment keys; what is not on the allow-list is `other`, and counted."""
+        segment = tuple([labels.get(key, OTHER) for key in self.segment_keys])
+        if segment in self._known:
+            return segment
+        self._counting.overflow += 1
+        return tuple(
+            value if value in self._allowed[key] else OTHER
+            for key, value in zip(self.segment_keys, segment, strict=True)
+        )
+
+    def _empty(self) -> Rolling:
+        return Rolling(self._windows, sorted(self._known))

@@ -1,0 +1,69 @@
+"""What windows and counters read of one scored answer. A score record (consumer) is one; nothing here knows Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Score(Protocol):
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def probability(self) -> float: ...
+
+
+class Missing(Protocol):
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def probability(self) -> float: ...
+
+
+class Answer(Protocol):
+    """Probabilities are inclusion probabilities in (0, 1]; the weight of a value is 1 / its probability."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def trace_id(self) -> str | None: ...
+
+    @property
+    def probability(self) -> float: ...
+
+    @property
+    def scores(self) -> Mapping[str, Score]: ...
+
+    @property
+    def unscored(self) -> Mapping[str, Missing]: ...
+
+    @property
+    def definitions(self) -> Mapping[str, str]: ...
+
+    @property
+    def versions(self) -> Mapping[str, str]: ...
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+    @property
+    def statements(self) -> Mapping[str, int]: ...
+
+    @property
+    def refusal(self) -> bool: ...
+
+    @property
+    def flags(self) -> Sequence[str]: ...
+
+    @property
+    def fault(self) -> str: ...
+
+
+Segment = tuple[str, ...]
+"""Segment label values, in the order of the segment keys."""
+
+Key = tuple[Segment, str, str]
+"""(segment, metric, definition): what a series is about."""

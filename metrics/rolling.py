@@ -1,0 +1,261 @@
+"""Rolling windows over event time: weighted sums and small histograms per segment, metric and definition.
+
+A window's mean is Σ(s/p) / Σ(1/p) over the answers in it, p being the inclusion probability of that score (Hájek's
+estimator, 1971): it estimates the mean over all events for which the score is defined, whatever the sampling did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.answer import Answer, Key, Segment
+from metrics.interval import Moments, quantile, score_interval
+from metrics.outcome import Kind, Reason
+from metrics.ranges import Range, range_of
+from metrics.ring import Ring, Window
+
+Sums = npt.NDArray[np.float64]
+
+MAX_METRICS = 32
+MAX_DEFINITIONS = 8
+"""Definitions of one metric that are kept side by side (the latest ones); a rollout needs two."""
+
+OTHER = "other"
+ALL = "all"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+_DEFINITION = re.compile(r"[0-9a-z_.-]{1,40}")
+_NOT_FAILED = frozenset(reason.value for reason in Reason if reason.kind is not Kind.FAILED)
+"""A reason that this version does not know counts as a failure."""
+
+# Columns of a score row; the bins follow. Of an answer row: n, weight, weight of refusals, weight of flagged.
+_N, _W, _W2, _WS, _S, _S2, _FAILED_W, _BINS = range(8)
+_ANSWER_FIELDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of one answer's values: how many were outside their range, how many names were over the caps."""
+
+    nonfinite: int
+    overflow: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One rolling score. `samples` may be 0, and then only `coverage` can be there (scores that all failed)."""
+
+    segment: Segment
+    metric: str
+    definition: str
+    window: str
+    samples: int
+    effective: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    p10: float | None
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Of one segment and window: weighted shares of refusals and of flagged answers; None without an answer."""
+
+    segment: Segment
+    window: str
+    refusal: float | None
+    flagged: float | None
+
+
+class _Series:
+    __slots__ = ("range", "rings")
+
+    def __init__(self, range_: Range, windows: int) -> None:
+        self.range = range_
+        self.rings = tuple(Ring(_BINS + range_.bins) for _ in range(windows))
+
+
+class Rolling:
+    """All windows of one monitor. Not thread-safe: the caller holds one lock around `add` and `read`."""
+
+    def __init__(self, windows: Mapping[str, float], segments: Sequence[Segment]) -> None:
+        """`windows`: name to length in seconds. `segments`: the known segments, all of them exported from the start."""
+        self.windows = tuple(Window(name, seconds) for name, seconds in windows.items())
+        self.longest = max(window.seconds for window in self.windows)
+        self.segments = tuple(segments)
+        self._series: dict[Key, _Series] = {}
+        self._answers = {segment: tuple(Ring(_ANSWER_FIELDS) for _ in self.windows) for segment in self.segments}
+        self._definitions: dict[str, dict[str, float]] = {}
+
+    @property
+    def definitions(self) -> Mapping[str, Mapping[str, float]]:
+        """By metric: the definitions that are kept, and when each was last seen."""
+        return self._definitions
+
+    def add(self, answer: Answer, segment: Segment, at: float, now: float) -> Added:
+        """Add one answer of a known segment, at time `at`, to every window that holds that time at `now`."""
+        places = self._places(at, now)
+        if not places:
+            return Added(0, 0)
+        self._add_answer(answer, segment, places)
+        nonfinite = overflow = 0
+        definitions = answer.definitions
+        for metric, score in answer.scores.items():
+            series = self._of(segment, metric, definitions.get(metric, ""), at)
+            if series is None:
+                overflow += 1
+                continue
+            value, weight = score.value, 1.0 / score.probability
+            if not series.range.holds(value):
+                nonfinite += 1
+                _add_failed(series, weight, places)
+                continue
+            bin_ = _BINS + series.range.bin_of(value)
+            for window, number in places:
+                ring = series.rings[window]
+                row = ring.row(number)
+                if row >= 0:
+                    cells = ring.cells
+                    cells[row] += 1.0
+                    cells[row + _W] += weight
+                    cells[row + _W2] += weight * weight
+                    cells[row + _WS] += weight * value
+                    cells[row + _S] += value
+                    cells[row + _S2] += value * value
+                    cells[row + bin_] += weight
+        for metric, missing in answer.unscored.items():
+            if missing.reason not in _NOT_FAILED:
+                series = self._of(segment, metric, definitions.get(metric, ""), at)
+                if series is None:
+                    overflow += 1
+                else:
+                    _add_failed(series, 1.0 / missing.probability, places)
+        return Added(nonfinite, overflow)
+
+    def read(self, now: float) -> tuple[list[Reading], list[Shares]]:
+        """Every rolling score and share at `now`: per segment, and for the sum of all segments (`all` in every label).
+
+        Definitions that have left the longest window are forgotten here, but for the newest one of each metric.
+        """
+        self._forget(now)
+        readings: list[Reading] = []
+        shares: list[Shares] = []
+        everything = tuple(ALL for _ in self.segments[0])
+        for index, window in enumerate(self.windows):
+            first, last = window.first_slice(now), window.slice_of(now)
+            for metric, definitions in self._definitions.items():
+                for definition in definitions:
+                    total = None
+                    for segment in self.segments:
+                        series = self._series.get((segment, metric, definition))
+                        sums = None if series is None else series.rings[index].sums(first, last)
+                        total = _plus(total, sums)
+                        readings.append(_reading((segment, metric, definition), window.name, sums))
+                    readings.append(_reading((everything, metric, definition), window.name, total))
+            total = None
+            for segment in self.segments:
+                sums = self._answers[segment][index].sums(first, last)
+                total = _plus(total, sums)
+                shares.append(_shares(segment, window.name, sums))
+            shares.append(_shares(everything, window.name, total))
+        return readings, shares
+
+    def _places(self, at: float, now: float) -> list[tuple[int, int]]:
+        places = []
+        for index, window in enumerate(self.windows):
+            number = window.slice_of(at)
+            if number >= window.first_slice(now):
+                places.append((index, number))
+        return places
+
+    def _add_answer(self, answer: Answer, segment: Segment, places: list[tuple[int, int]]) -> None:
+        weight = 1.0 / answer.probability
+        refused = weight if answer.refusal else 0.0
+        flagged = weight if answer.flags else 0.0
+        rings = self._answers[segment]
+        for window, number in places:
+            ring = rings[window]
+            row = ring.row(number)
+            if row >= 0:
+                cells = ring.cells
+                cells[row] += 1.0
+                cells[row + 1] += weight
+                cells[row + 2] += refused
+                cells[row + 3] += flagged
+
+    def _of(self, segment: Segment, metric: str, definition: str, at: float) -> _Series | None:
+        """The series, made where it is new; None for a name that is none, or one too many."""
+        known = self._definitions.get(metric)
+        if known is None or definition not in known:
+            if not self._admits(metric, definition):
+                return None
+            known = self._definitions.setdefault(metric, {})
+            if len(known) >= MAX_DEFINITIONS:
+                self._drop(metric, min(known, key=known.__getitem__))
+            known[definition] = at
+        elif at > known[definition]:
+            known[definition] = at
+        key = (segment, metric, definition)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _Series(range_of(metric), len(self.windows))
+        return series
+
+    def _admits(self, metric: str, definition: str) -> bool:
+        room = metric in self._definitions or len(self._definitions) < MAX_METRICS
+        return room and bool(_NAME.fullmatch(metric)) and bool(_DEFINITION.fullmatch(definition))
+
+    def _forget(self, now: float) -> None:
+        for metric, definitions in self._definitions.items():
+            newest = max(definitions, key=definitions.__getitem__)
+            # Twice the longest window, because the slice that the window begins in counts whole.
+            for definition in [d for d, at in definitions.items() if d != newest and at < now - 2 * self.longest]:
+                self._drop(metric, definition)
+
+    def _drop(self, metric: str, definition: str) -> None:
+        del self._definitions[metric][definition]
+        for segment in self.segments:
+            self._series.pop((segment, metric, definition), None)
+
+
+def _add_failed(series: _Series, weight: float, places: list[tuple[int, int]]) -> None:
+    for window, number in places:
+        ring = series.rings[window]
+        row = ring.row(number)
+        if row >= 0:
+            ring.cells[row + _FAILED_W] += weight
+
+
+def _plus(total: Sums | None, sums: Sums | None) -> Sums | None:
+    if total is None or sums is None:
+        return sums if total is None else total
+    return total + sums
+
+
+def _reading(key: Key, window: str, sums: Sums | None) -> Reading:
+    segment, metric, definition = key
+    n = 0.0 if sums is None else float(sums[_N])
+    if sums is None or n == 0.0:
+        failed = sums is not None and sums[_FAILED_W] > 0.0
+        return Reading(segment, metric, definition, window, 0, 0.0, None, None, None, None, 0.0 if failed else None)
+    range_ = range_of(metric)
+    moments = Moments(*(float(x) for x in sums[: _S2 + 1]))
+    interval = score_interval(moments, range_.low, range_.high)
+    mean = min(max(moments.mean, range_.low), range_.high)
+    coverage = moments.w / (moments.w + float(sums[_FAILED_W]))
+    p10 = quantile(sums[_BINS:].tolist(), range_.edges, 0.1)
+    return Reading(
+        segment, metric, definition, window, int(n), moments.kish, mean, interval.low, interval.high, p10, coverage
+    )
+
+
+def _shares(segment: Segment, window: str, sums: Sums | None) -> Shares:
+    if sums is None or sums[1] <= 0.0:
+        return Shares(segment, window, None, None)
+    return Shares(segment, window, float(sums[2] / sums[1]), float(sums[3] / sums[1]))
