@@ -1,0 +1,372 @@
+"""`groundwatch score-file` as a user runs it, with the real embedding model."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from consumer import cli
+from consumer.commands import score_file as commands_score_file
+from consumer.decode import Decoder
+from consumer.demo.knowledge import load_documents
+from consumer.demo.script import Fault
+from consumer.demo.service import HelpDesk
+from consumer.embedders import build_evaluator
+from consumer.record import Position, ScoreRecord, decode_record
+from consumer.record_building import build_record
+from consumer.redaction import Redactor
+from consumer.score_file import BATCH_EVENTS, Bad, Done, FileUnusable, Line, Scoring, lines, opened, results
+from consumer.score_summary import Summary
+from consumer.segments import Segmenter
+from consumer.settings import Settings
+from metrics.evaluation import Evaluation, Evaluator
+from metrics.event import Event, encode_event
+from metrics.metric import Embedder
+from metrics.outcome import Reason, Scored, Unscored
+from metrics.similarity import build_metrics
+from tests.services import SHARED
+
+SOURCE = Position("f", 0, 1)
+LABELLED = SHARED / "data" / "labelled"
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Embedder:
+    return build_evaluator(Settings(), None).embedder
+
+
+@pytest.fixture(autouse=True)
+def model_loaded_once(embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command builds its evaluator from settings as ever, on a model that is loaded once for all these tests."""
+
+    def evaluator(settings: Settings) -> Evaluator:
+        scoring = settings.scoring
+        try:
+            metrics = build_metrics(scoring.metrics, scoring.aggregation)
+        except ValueError as error:
+            raise click.UsageError(f"--metrics: {error}") from None
+        return Evaluator(metrics, embedder, sketches=scoring.sketch)
+
+    monkeypatch.setattr(commands_score_file, "_evaluator", evaluator)
+
+
+def events(n: int, fault: Fault = Fault.NONE, seed: int = 3) -> list[Event]:
+    desk = HelpDesk(load_documents(), seed)
+    return [desk.handle(fault, 1_760_000_000.0 + i) for i in range(n)]
+
+
+def write(path: Path, *rows: bytes) -> Path:
+    path.write_bytes(b"".join(row + b"\n" for row in rows))
+    return path
+
+
+def run(*arguments: str | Path, environ: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(cli.group, ["score-file", *map(str, arguments)], env=environ)
+
+
+def records(path: Path) -> list[ScoreRecord]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        return [decode_record(line) for line in file]
+
+
+def test_order_is_kept_and_bad_lines_are_told_by_number_and_reason(tmp_path: Path) -> None:
+    good = events(5)
+    rows = [encode_event(e) for e in good]
+    file = write(
+        tmp_path / "e.jsonl", rows[0], b"not json", rows[1], b"", b'{"question": "q", "contexts": ["c"]}',
+        *rows[2:], b"\xff\xfe{",
+    )  # fmt: skip
+    result = run(file, "--out", tmp_path / "s.jsonl", "--summary", tmp_path / "sum.json")
+    assert result.exit_code == 0, result.output
+    assert [r.id for r in records(tmp_path / "s.jsonl")] == [e.id for e in good]
+    assert [r.source.offset for r in records(tmp_path / "s.jsonl")] == [1, 3, 6, 7, 8]
+    assert {r.run for r in records(tmp_path / "s.jsonl")} == {"file"}
+    told = [line.split(":")[0] for line in result.stderr.splitlines() if line.startswith("line ")]
+    assert told == ["line 2", "line 5", "line 9"]
+    assert "line 5: missing:answer" in result.stderr
+    summary = json.loads((tmp_path / "sum.json").read_bytes())
+    assert sum(summary["bad_lines"].values()) == 3
+    assert (summary["events"], summary["scored"]) == (5, 5)
+    assert "topic_similarity" in result.stdout
+
+
+def test_scores_are_those_of_the_evaluator_whatever_the_neighbours(tmp_path: Path, embedder: Embedder) -> None:
+    """Field case 34: alone, among others, or in another order, a score moves by less than 1e-4."""
+    some = events(40)
+    alone = Evaluator(build_metrics(("topic_similarity",), "best"), embedder, sketches=False)
+    shuffled = some.copy()
+    random.Random(1).shuffle(shuffled)
+    found: list[dict[str, float]] = []
+    for name, ordered in (("a", some), ("b", shuffled)):
+        file = write(tmp_path / f"{name}.jsonl", *map(encode_event, ordered))
+        out = tmp_path / f"{name}.scores"
+        assert run(file, "--out", out, "--metrics", "topic_similarity").exit_code == 0
+        found.append({r.id: r.scores["topic_similarity"].value for r in records(out) if r.scores})
+    assert found[0].keys() == found[1].keys()
+    assert max(abs(found[0][id] - found[1][id]) for id in found[0]) < 1e-4
+    for event in some[:3]:
+        outcome = alone.evaluate([event])[0].outcomes["topic_similarity"]
+        assert isinstance(outcome, Scored)
+        assert found[0][event.id] == pytest.approx(outcome.value, abs=1e-4)
+
+
+def test_gzip_in_and_out_and_the_same_bytes_again(tmp_path: Path) -> None:
+    plain = write(tmp_path / "e.jsonl", *map(encode_event, events(3)))
+    packed = tmp_path / "events.bin"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert run(plain, "--out", tmp_path / "a.jsonl").exit_code == 0
+    assert run(packed, "--out", tmp_path / "b.jsonl.gz").exit_code == 0
+    a, b = records(tmp_path / "a.jsonl"), records(tmp_path / "b.jsonl.gz")
+    assert [(r.id, r.scores, r.content_hash) for r in a] == [(r.id, r.scores, r.content_hash) for r in b]
+
+
+def test_stdout_holds_records_only(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *map(encode_event, events(2)))
+    result = run(file, "--out", "-")
+    assert result.exit_code == 0
+    assert len([decode_record(line.encode()) for line in result.stdout.splitlines()]) == 2
+    assert "95 % interval" in result.stderr
+
+
+def test_text_is_redacted_before_it_is_scored(tmp_path: Path) -> None:
+    row = json.dumps({"id": "ask-jo@example.org", "question": "q?", "contexts": ["c"], "answer": "Ask jo@example.org."})
+    assert run(write(tmp_path / "e.jsonl", row.encode()), "--out", tmp_path / "s.jsonl").exit_code == 0
+    assert b"example.org" not in (tmp_path / "s.jsonl").read_bytes()
+
+
+def test_the_judges_own_traffic_is_ignored(tmp_path: Path) -> None:
+    own = json.dumps({"user": "groundwatch-judge", "question": "q", "contexts": ["c"], "answer": "a"}).encode()
+    file = write(tmp_path / "e.jsonl", own, encode_event(events(1)[0]))
+    result = run(file, "--out", tmp_path / "s.jsonl")
+    assert "1 ignored" in result.stdout
+    assert len(records(tmp_path / "s.jsonl")) == 1
+
+
+def test_a_floor_stops_an_automated_run_and_says_why(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *map(encode_event, events(10)))
+    out = tmp_path / "s.jsonl"
+    assert run(file, "--out", out, "--fail-under", "topic_similarity=0.5").exit_code == 0
+    result = run(file, "--out", out, "--fail-under", "topic_similarity=0.5", "--fail-under",
+                 "question_answer_similarity=0.999")  # fmt: skip
+    assert result.exit_code == 3
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("gate:")]
+    assert line.startswith("gate: --fail-under question_answer_similarity=0.999: the mean is 0.")
+    assert len(records(out)) == 10
+
+
+def test_a_floor_on_a_metric_without_any_value_says_no(tmp_path: Path) -> None:
+    row = json.dumps({"id": "a", "question": "Where?", "contexts": [], "answer": "Here it is."}).encode()
+    result = run(write(tmp_path / "e.jsonl", row), "--out", tmp_path / "s", "--fail-under", "topic_similarity=0.1")
+    assert result.exit_code == 3
+    assert "no event has a value (no_context 1)" in result.stderr
+
+
+def test_against_an_earlier_run(tmp_path: Path) -> None:
+    before = write(tmp_path / "old.jsonl", *map(encode_event, events(40)))
+    after = write(tmp_path / "new.jsonl", *map(encode_event, events(40, Fault.WRONG_DOCUMENTS)))
+    old = tmp_path / "old.scores"
+    assert run(before, "--out", old).exit_code == 0
+
+    same = run(before, "--out", tmp_path / "same.scores", "--against", old)
+    assert same.exit_code == 0, same.output
+    assert "40 in both (0 with changed content)" in same.stdout
+
+    worse = run(write(tmp_path / "w.jsonl", *swapped_answers(before)), "--out", tmp_path / "w.scores", "--against", old)
+    assert worse.exit_code == 3, worse.output
+    assert "gate: --against: topic_similarity fell by 0." in worse.stderr
+    assert "worst regressions" in worse.stdout
+
+    strangers = run(after, "--out", tmp_path / "n.scores", "--against", write(tmp_path / "x", old_with_other_ids(old)))
+    assert strangers.exit_code == 3
+    assert "no id is in both files" in strangers.stderr
+
+
+def swapped_answers(file: Path) -> list[bytes]:
+    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+    answers = [row["answer"] for row in rows]
+    return [json.dumps(row | {"answer": answers[i - 7]}).encode() for i, row in enumerate(rows)]
+
+
+def old_with_other_ids(scores: Path) -> bytes:
+    return b"\n".join(
+        json.dumps(json.loads(line) | {"id": f"other-{i}"}).encode()
+        for i, line in enumerate(scores.read_bytes().splitlines())
+    )
+
+
+def test_scores_of_another_definition_are_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *map(encode_event, events(3)))
+    old = tmp_path / "old.scores"
+    assert run(file, "--out", old, environ={"GROUNDWATCH__SCORING__AGGREGATION": "mean"}).exit_code == 0
+    result = run(file, "--out", tmp_path / "new.scores", "--against", old)
+    assert result.exit_code == 2
+    assert "scored under definition" in result.stderr
+    assert not (tmp_path / "new.scores").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fail-under", "topic_similarity"], "METRIC=VALUE"),
+        (["--fail-under", "faith=0.5"], "one of the scored metrics"),
+        (["--fail-under", "topic_similarity=85"], "lies in [-1, 1]"),
+        (["--metrics", "topic_similarty"], "topic_similarty"),
+        (["--metrics", ","], "at least one name"),
+        (["--against", "absent.jsonl"], "does not exist"),
+        (["--out", "no/such/folder/s.jsonl"], "there is no folder"),
+    ],
+)
+def test_bad_arguments_are_one_clear_message(tmp_path: Path, arguments: list[str], message: str) -> None:
+    file = write(tmp_path / "e.jsonl", encode_event(events(1)[0]))
+    result = run(file, "--out", tmp_path / "s.jsonl", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_neither_input_is_ever_overwritten(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", encode_event(events(1)[0]))
+    assert run(file, "--out", file).exit_code == 2
+    old = tmp_path / "old.scores"
+    assert run(file, "--out", old).exit_code == 0
+    assert run(file, "--out", old, "--against", old).exit_code == 2
+
+
+def test_nothing_to_score_is_a_failure(tmp_path: Path) -> None:
+    for rows in ((), (b"x", b"y"), (b'{"id": "a", "contexts": [], "answer": ""}',)):
+        result = run(write(tmp_path / "e.jsonl", *rows), "--out", tmp_path / "s.jsonl")
+        assert result.exit_code == 1
+        assert "no event could be scored" in result.stderr
+
+
+def test_a_damaged_file_leaves_no_output(tmp_path: Path) -> None:
+    (one,) = events(1)
+    packed = gzip.compress(b"".join(encode_event(replace(one, id=str(i))) + b"\n" for i in range(3000)))
+    (tmp_path / "e.gz").write_bytes(packed[: len(packed) // 2])
+    result = run(tmp_path / "e.gz", "--out", tmp_path / "s.jsonl")
+    assert result.exit_code == 1
+    assert "gzip data is damaged after line" in result.stderr
+    assert {p.name for p in tmp_path.iterdir()} == {"e.gz"}
+
+
+@pytest.mark.full
+def test_a_killed_run_leaves_no_half_file(tmp_path: Path) -> None:
+    out = tmp_path / "s.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "consumer", "score-file", "-", "--out", str(out)], stdin=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    (one,) = events(1)
+    for i in range(BATCH_EVENTS + 1):
+        process.stdin.write(encode_event(replace(one, id=str(i))) + b"\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [p.name.startswith(".s.jsonl") for p in tmp_path.iterdir()] == [True]
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    assert not out.exists()
+
+
+# What is below needs no command.
+
+
+def scoring(embedder: Embedder) -> Scoring:
+    settings = Settings()
+    evaluator = Evaluator(build_metrics(("topic_similarity",), "best"), embedder, sketches=False)
+    return Scoring(
+        Decoder(settings.decode), Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
+        "f", "file", 1_760_000_000.0, lambda: 1_760_000_001.0,
+    )  # fmt: skip
+
+
+def test_an_endless_file_is_scored_as_it_is_read(embedder: Embedder) -> None:
+    row = encode_event(events(1)[0])
+    read = 0
+
+    def endless() -> Iterator[Line]:
+        nonlocal read
+        for read in itertools.count(1):
+            yield Line(read, row, 0)
+
+    first = list(itertools.islice(results(endless(), scoring(embedder)), 2 * BATCH_EVENTS))
+    assert [line.number for line, _ in first] == list(range(1, 2 * BATCH_EVENTS + 1))
+    assert read <= 2 * BATCH_EVENTS
+    assert all(isinstance(result, Done) for _, result in first)
+
+
+def test_a_line_beyond_the_limit_is_refused_without_being_held(embedder: Embedder) -> None:
+    text = b"a" * 50 + b"\n" + b"b" * 500_000 + b"\nlast"
+    found = list(lines("f", io.BytesIO(text), lambda: 0, max_bytes=100))
+    assert [(line.number, line.value) for line in found] == [(1, b"a" * 50), (2, None), (3, b"last")]
+    ((_, bad),) = results(found[1:2], scoring(embedder))
+    assert isinstance(bad, Bad)
+    assert (bad.number, bad.reason) == (2, "too_large")
+
+
+def test_an_absent_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(FileUnusable, match="No such file"), opened(tmp_path / "absent"):
+        pass
+
+
+def test_coverage_by_answer_length_shows_a_mean_of_the_short_and_easy() -> None:
+    """Field case 28: what fails is counted by reason, never averaged as 0, and shown where it fails."""
+    summary = Summary({"m": "aaaaaaaa"}, {"m": (0.0, 1.0)})
+    rng = random.Random(1)
+    event = events(1)[0]
+    for i in range(1000):
+        length = rng.choice((50, 200, 2000))
+        failed = length == 2000 and rng.random() < 0.6
+        outcome = Unscored(Reason.JUDGE_TIMEOUT) if failed else Scored(0.8)
+        if i % 10 == 0:
+            outcome = Unscored(Reason.NO_CLAIMS)
+        record = build_record(
+            event, Evaluation({"m": outcome}, {}), probability=1.0, sampled_by="rate", source=SOURCE, segment={},
+            labels={}, definitions={"m": "aaaaaaaa"}, versions={}, run="file", scored_time=1.0,
+        )  # fmt: skip
+        summary.add(record, length)
+    (m,) = summary.metrics()
+    assert m.mean == pytest.approx(0.8)
+    assert m.unscored["no_claims"] == 100
+    assert m.scored + m.unscored["judge_timeout"] == 900
+    short, middle, _, long = m.by_length
+    assert (short.share, middle.share) == (1.0, 1.0)
+    assert long.share == pytest.approx(0.4, abs=0.1)
+    assert m.coverage.share == pytest.approx(m.scored / 900)
+
+
+@pytest.mark.skipif(not LABELLED.exists(), reason="../shared/data/labelled is absent")
+@pytest.mark.parametrize(
+    "name",
+    ["attributionbench", "lfqa_sentences", "lfqa_responses", "wice_claims", "begin_v2", "faithdial_audit", "q2_wow",
+     "qags", "gofigure", "falke_rank19", "summeval", "rgb_pairs", "ragtruth_qa_part", "mtrag_part", "expertqa_part",
+     "summedits_part", "halueval_qa", "uhgeval_zh", "zh_qa_positives"],
+)  # fmt: skip
+def test_labelled_sets_are_readable_as_they_are(name: str) -> None:
+    decoder = Decoder(Settings().decode)
+    with opened(LABELLED / f"{name}.jsonl.gz") as (stream, consumed):
+        rows = list(itertools.islice(lines(name, stream, consumed, 8_000_000), 200))
+    for line in rows:
+        assert line.value is not None
+        raw: dict[str, Any] = json.loads(line.value)
+        event = decoder.decode(line.value, fallback_id=f"line-{line.number}", broker_time=1.7e9).event
+        assert event.id == raw["id"]
+        assert event.answer == raw["answer"]
+        assert [chunk.text for chunk in event.contexts] == [text for text in raw["contexts"] if text.strip()]
