@@ -69,10 +69,20 @@ class _Period:
     began: float
     passed: int = 0
     held_back: int = 0
+    last: str = ""
 
 
 Key = tuple[str, int, str]
 """Logger, level, message template."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """How many records of one key were not written, and the last of their messages."""
+
+    key: Key
+    count: int
+    last: str
 
 
 class RateLimit:
@@ -84,7 +94,7 @@ class RateLimit:
         self._period = period
         self._periods: dict[Key, _Period] = {}
 
-    def admits(self, key: Key) -> bool:
+    def admits(self, key: Key, message: str) -> bool:
         """Whether a record may be written; call `ended` first."""
         state = self._periods.get(key)
         if state is None:
@@ -95,21 +105,22 @@ class RateLimit:
             state.passed += 1
             return True
         state.held_back += 1
+        state.last = message
         return False
 
-    def ended(self) -> list[tuple[Key, int]]:
-        """Keys whose period is over, with how many records each held back (where it did); they start afresh."""
+    def ended(self) -> list[HeldBack]:
+        """What was held back under keys whose period is over; they start afresh."""
         return self._take(self._now() - self._period)
 
-    def drain(self) -> list[tuple[Key, int]]:
+    def drain(self) -> list[HeldBack]:
         """All that is held back, whether its period is over or not."""
         return self._take(self._now())
 
-    def _take(self, before: float) -> list[tuple[Key, int]]:
+    def _take(self, before: float) -> list[HeldBack]:
         over = {key: state for key, state in self._periods.items() if state.began <= before}
         for key in over:
             del self._periods[key]
-        return [(key, state.held_back) for key, state in over.items() if state.held_back]
+        return [HeldBack(key, state.held_back, state.last) for key, state in over.items() if state.held_back]
 
 
 class LimitedHandler(logging.Handler):
@@ -123,9 +134,9 @@ class LimitedHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            for key, count in self._limit.ended():
-                self._say_held_back(key, count)
-            if self._limit.admits((record.name, record.levelno, _template(record))):
+            for held_back in self._limit.ended():
+                self._say(held_back)
+            if self._limit.admits((record.name, record.levelno, _template(record)), record.getMessage()):
                 self._write(record)
         except Exception:
             self.handleError(record)
@@ -135,15 +146,15 @@ class LimitedHandler(logging.Handler):
         try:
             # Where stderr is gone nobody is left to tell.
             with contextlib.suppress(OSError, ValueError):
-                for key, count in self._limit.drain():
-                    self._say_held_back(key, count)
+                for held_back in self._limit.drain():
+                    self._say(held_back)
         finally:
             self.release()
         super().close()
 
-    def _say_held_back(self, key: Key, count: int) -> None:
-        name, level, template = key
-        message = f"{template} … suppressed {count} more in {PERIOD:.0f} s"
+    def _say(self, held_back: HeldBack) -> None:
+        name, level, _ = held_back.key
+        message = f"suppressed {held_back.count} more in {PERIOD:.0f} s like: {held_back.last[:300]}"
         self._write(logging.LogRecord(name, level, "", 0, message, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
@@ -207,7 +218,9 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> list[
 
 
 def _template(record: logging.LogRecord) -> str:
-    """What records of one kind have in common; numbers are left out, since some libraries format before they log."""
-    if not isinstance(record.msg, str):
-        return type(record.msg).__name__
-    return re.sub(r"\d+", "#", record.msg[:200])
+    """What records of one kind have in common. Some libraries format before they log, and librdkafka's template is
+    `%s [%s] %s`: there the message itself tells the kind, with its numbers left out."""
+    template = record.msg if isinstance(record.msg, str) else ""
+    if not re.search("[A-Za-z]{3}", template):
+        template = record.getMessage()
+    return re.sub(r"\d+", "#", template[:200])

@@ -53,7 +53,9 @@ def test_ten_errors_a_second_become_five_lines_and_a_count() -> None:
     lines = stream.getvalue().splitlines()
     assert sum("suppressed" in line for line in lines) == 3
     assert sum("suppressed" not in line for line in lines) == 15
-    assert "Unable connect to node with id %s: refused … suppressed 95 more in 10 s" in stream.getvalue()
+    assert (
+        "aiokafka.conn: suppressed 95 more in 10 s like: Unable connect to node with id 9: refused" in stream.getvalue()
+    )
 
 
 def test_another_message_and_another_logger_are_not_held_back() -> None:
@@ -77,7 +79,7 @@ def test_what_is_held_back_is_said_when_anything_is_logged_later() -> None:
     clock.seconds += 11
     logger.info("quite another thing")
     lines = stream.getvalue().splitlines()
-    assert lines[-2].endswith("broker away … suppressed 3 more in 10 s")
+    assert lines[-2].endswith("suppressed 3 more in 10 s like: broker away")
     assert lines[-1].endswith("quite another thing")
 
 
@@ -88,9 +90,22 @@ def test_formatted_before_logging_counts_as_one_template() -> None:
     assert len(stream.getvalue().splitlines()) == logs.BURST
 
 
+def test_a_template_without_words_is_told_apart_by_its_message() -> None:
+    # librdkafka's messages all come as "%s [%s] %s".
+    logger, stream, handler = limited(Clock(), logs.ConsoleFormatter())
+    for attempt in range(20):
+        logger.error("%s [%s] %s", "FAIL", "groundwatch#producer-1", f"Connection refused (after {attempt}ms)")
+    logger.error("%s [%s] %s", "SSL", "groundwatch#producer-1", "certificate verify failed")
+    handler.close()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == logs.BURST + 2
+    assert lines[-2].endswith("certificate verify failed")
+    assert "suppressed 15 more in 10 s like: FAIL [groundwatch#producer-1] Connection refused (after 19ms)" in lines[-1]
+
+
 def test_memory_is_bounded_when_every_message_is_new() -> None:
     limit = logs.RateLimit(Clock())
-    assert all(limit.admits(("x", 10, "t" * n)) for n in range(2 * logs.MAX_TEMPLATES))
+    assert all(limit.admits(("x", 10, "t" * n), "message") for n in range(2 * logs.MAX_TEMPLATES))
     assert len(limit._periods) == logs.MAX_TEMPLATES
 
 
