@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from consumer.check_digits import (
     iban_length,
@@ -28,9 +29,15 @@ _FOLD_NEEDED = re.compile(r"[０-９Ａ-Ｚａ-ｚ＠＋٠-٩۰-۹]")
 _FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _FOLD |= {zero + n: 0x30 + n for zero in (0x0660, 0x06F0) for n in range(10)}
 
-_ZONE = re.compile(rf"[0-9][0-9{SPACE}{DASH}.()（）/+]*[0-9]")
-_DATE = re.compile(r"(?:19|20)[0-9]{2}([-/.])[0-9]{1,2}\1[0-9]{1,2}(?:\s[0-9]{1,2})?")
+_ZONE = re.compile(rf"[0-9][0-9{SPACE}{DASH}.()（）/+]{{4,}}[0-9]")
+_LEAST_DIGITS = 6
+_ORDINARY = re.compile(
+    # a date with hours beside it, a decimal number, two years
+    r"(?:[0-9]{1,2}\s)?(?:19|20)[0-9]{2}([-/.])[0-9]{1,2}\1[0-9]{1,2}(?:\s[0-9]{1,2})?"
+    rf"|[0-9]+\.[0-9]+|(?:19|20)[0-9]{{2}}[{DASH}/](?:19|20)[0-9]{{2}}"
+)
 _NOT_DIGIT = re.compile(r"[^0-9]+")
+_CAPITAL = re.compile(r"[A-Z]")
 _BEFORE_ZONE, _AFTER_ZONE = 12, 4
 
 _LOCAL = r"A-Za-z0-9_+\u00c0-\u024f"
@@ -40,7 +47,7 @@ _EMAIL = re.compile(
 )
 
 _CARD = re.compile(
-    rf"{BEFORE}(?:[0-9]{{13,19}}"
+    rf"{BEFORE}(?=[2-689])(?:[0-9]{{13,19}}"
     rf"|[0-9]{{4}}(?:[{SPACE}{DASH}][0-9]{{4}}){{2,3}}(?:[{SPACE}{DASH}][0-9]{{1,4}})?"
     rf"|3[0-9]{{3}}[{SPACE}{DASH}][0-9]{{6}}[{SPACE}{DASH}][0-9]{{4,5}}"
     rf"|[0-9]{{6}}[{SPACE}{DASH}][0-9]{{10,13}})(?![0-9A-Za-z])(?!\.[0-9])"
@@ -66,46 +73,57 @@ _SAYS_PASSPORT = re.compile(r"(?:passport|护照|護照)[^0-9\n]{0,14}$", re.IGN
 _SAYS_ID = re.compile(r"(?:hkid|identity|身份[证証證]|\bid\b)[^0-9\n]{0,14}$", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A stretch of text that holds six digits or more, with what may belong to a number around them."""
+
+    low: int
+    high: int
+    digits: int
+    capitals: bool
+
+
 def find_personal_data(text: str, kinds: frozenset[str]) -> list[Span]:
     """The values of the given kinds, in order, without overlap. Where two overlap, the one with a check digit wins."""
-    if _FOLD_NEEDED.search(text):
+    if not text.isascii() and _FOLD_NEEDED.search(text):
         text = text.translate(_FOLD)
     found: list[Span] = []
-    if "EMAIL" in kinds and "@" in text:
+    if "@" in text and "EMAIL" in kinds:
         found += (Span(m.start(), m.end(), "EMAIL", m.group().casefold()) for m in _EMAIL.finditer(text))
-    numbers = [find for kind, find in _FINDERS if kind in kinds]
-    windows = list(_windows(text)) if numbers else []
+    windows = _windows(text)
     if not windows:
         return found
     taken = bytearray(len(text))
     for span in found:
         taken[span.start : span.end] = b"\1" * (span.end - span.start)
-    for find in numbers:
-        for low, high in windows:
-            for span in find(text, low, high):
+    for kind, find, least_digits, has_capitals in _FINDERS:
+        if kind not in kinds:
+            continue
+        for window in windows:
+            if window.digits < least_digits or (has_capitals and not window.capitals):
+                continue
+            for span in find(text, window.low, window.high):
                 if not any(taken[span.start : span.end]):
                     taken[span.start : span.end] = b"\1" * (span.end - span.start)
                     found.append(span)
     return sorted(found, key=lambda span: span.start)
 
 
-def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches that hold six digits or more, with what may belong to a number around them."""
-    low = high = -1
+def _windows(text: str) -> list[_Window]:
+    windows: list[_Window] = []
     for zone in _ZONE.finditer(text):
         start, end = zone.span()
-        if end - start < 6 or _DATE.fullmatch(text, start, end):
+        digits = len(_NOT_DIGIT.sub("", zone.group()))
+        if digits < _LEAST_DIGITS or _ORDINARY.fullmatch(text, start, end):
             continue
-        if end - start < 30 and len(_NOT_DIGIT.sub("", zone.group())) < 6:
-            continue
-        if start - _BEFORE_ZONE <= high:
-            high = min(len(text), end + _AFTER_ZONE)
-            continue
-        if high >= 0:
-            yield low, high
         low, high = max(0, start - _BEFORE_ZONE), min(len(text), end + _AFTER_ZONE)
-    if high >= 0:
-        yield low, high
+        capitals = _CAPITAL.search(text, low, high) is not None
+        if windows and low <= windows[-1].high:
+            last = windows.pop()
+            low, digits, capitals = last.low, last.digits + digits, last.capitals or capitals
+        if capitals or digits > _LEAST_DIGITS:
+            windows.append(_Window(low, high, digits, capitals))
+    return windows
 
 
 def _id(match: re.Match[str], key: str) -> Span:
@@ -155,9 +173,14 @@ def _cards(text: str, low: int, high: int) -> Iterator[Span]:
     return accepted(_CARD, text, low, high, accept)
 
 
-def _other_ids(text: str, low: int, high: int) -> Iterator[Span]:
-    for pattern, accept in _OTHER_IDS:
+def _with_letters(text: str, low: int, high: int) -> Iterator[Span]:
+    for pattern, accept in _LETTERED:
         yield from accepted(pattern, text, low, high, accept)
+
+
+def _without_letters(text: str, low: int, high: int) -> Iterator[Span]:
+    yield from accepted(_SSN, text, low, high, _ssn)
+    yield from accepted(_PASSPORT, text, low, high, _passport)
 
 
 def _hong_kong(match: re.Match[str]) -> Span | None:
@@ -196,20 +219,21 @@ def _passport(match: re.Match[str]) -> Span | None:
     return _id(match, match.group()) if _SAYS_PASSPORT.search(words_before(match)) else None
 
 
-_OTHER_IDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Span | None]], ...] = (
+_LETTERED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Span | None]], ...] = (
     (_HONG_KONG_ID, _hong_kong),
     (_HONG_KONG_BARE, _hong_kong_bare),
     (_TAIWAN_ID, _taiwan),
-    (_SSN, _ssn),
     (_NINO, _nino),
     (_SPANISH_ID, _spanish),
     (_PASSPORT, _passport),
 )
-_FINDERS: tuple[tuple[str, Callable[[str, int, int], Iterator[Span]]], ...] = (
-    ("ID", _ibans),
-    ("ID", _chinese_ids),
-    ("CARD", _cards),
-    ("ID", _other_ids),
-    ("PHONE", find_phones),
+_FINDERS: tuple[tuple[str, Callable[[str, int, int], Iterator[Span]], int, bool], ...] = (
+    # kind, finder, fewest digits of a value, whether it has capital letters
+    ("ID", _ibans, 6, True),
+    ("ID", _chinese_ids, 17, False),
+    ("CARD", _cards, 13, False),
+    ("ID", _with_letters, 6, True),
+    ("ID", _without_letters, 9, False),
+    ("PHONE", find_phones, 7, False),
 )
 """Strongest check first: the first to claim a stretch of text has it."""

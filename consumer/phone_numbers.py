@@ -62,9 +62,10 @@ def find_phones(text: str, low: int, high: int) -> Iterator[Span]:
 
     So `+44 (0)20 7946 0958` and `020 7946 0958` have the same key, the first with its country.
     """
-    yield from accepted(_PLUS, text, low, high, _international)
-    yield from accepted(_NATIONAL, text, low, high, _national)
-    yield from accepted(_NAMED, text, low, high, _named)
+    if text.find("+", low, high) >= 0 or text.find("00", low, high) >= 0:
+        yield from accepted(_PLUS, text, low, high, _international)
+    yield from filter(None, map(_national, _NATIONAL.finditer(text, low, high)))
+    yield from filter(None, map(_named, _NAMED.finditer(text, low, high)))
 
 
 def _international(match: re.Match[str]) -> Span | None:

@@ -14,44 +14,28 @@ from typing import Final
 import regex
 
 from consumer import settings
+from consumer.own_patterns import compile_pattern
 from consumer.personal_data import find_personal_data
+from consumer.reasons import DecodeError, Refusal
 from consumer.spans import Span
 from metrics.event import Chunk, Event, Turn
 
 PATTERN_BUDGET_SECONDS: Final = 0.25
 """For a user's own patterns, per event; beyond it the event is refused rather than let out unredacted."""
-_PROBE_SECONDS: Final = 0.25
-_PROBES = tuple(
-    unit * (4096 // len(unit)) + end
-    for unit in ("0", "a", "A", " ", "-", "1 ", "a ", "0-", "a.", "a@", "aA0", "中", "word ", "x=1;", "a,", "0.", "\n")
-    for end in ("", "!")
-)
 _TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]*)-([0-9]{1,6})\]")
 _HASHED = "redacted-"
 _MOST_PASSES = 4
 
 
-class RedactionSettingsError(Exception):
-    """A pattern of `[[redaction.patterns]]` cannot be used; the message names it and says why."""
-
-
-class RedactionError(Exception):
-    """The event could not be redacted, so nothing of it may leave the process except to the dead letter."""
-
-    reason = "redaction_timeout"
-
-
 class Redactor:
-    """Redacts by the built-in kinds and the user's own patterns. Holds no state between events.
-
-    Raises:
-        RedactionSettingsError: a pattern does not compile, matches the empty text, or takes too long on a hostile one.
-    """
+    """Redacts by the built-in kinds and the user's own patterns. Holds no state between events."""
 
     def __init__(self, settings: settings.Redaction) -> None:
         self._enabled = settings.enabled
         self._kinds = frozenset(settings.kinds)
-        self._patterns = tuple((p.name, _compiled(p)) for p in settings.patterns) if settings.enabled else ()
+        self._patterns = (
+            tuple((p.name, compile_pattern(p.pattern)) for p in settings.patterns) if settings.enabled else ()
+        )
 
     def redact(self, event: Event) -> Event:
         """The event without personal data in question, contexts (with their ids and sources), answer, reference,
@@ -61,7 +45,8 @@ class Redactor:
         a user's own pattern becomes `redacted-` and 32 hex digits of its SHA-256.
 
         Raises:
-            RedactionError: the user's own patterns took longer than `PATTERN_BUDGET_SECONDS`.
+            DecodeError: `redaction_timeout`, the user's own patterns took longer than `PATTERN_BUDGET_SECONDS`; nothing
+                of the event may leave the process except to the dead letter.
         """
         if not self._enabled:
             return event
@@ -124,7 +109,8 @@ class _Finder:
                 left = max(self._deadline - time.monotonic(), 0.001)
                 matches = list(pattern.finditer(text, timeout=left))
             except TimeoutError:
-                raise RedactionError(f"redaction pattern {name} took too long") from None
+                detail = f"redaction pattern {name} took longer than {PATTERN_BUDGET_SECONDS} s; make it simpler"
+                raise DecodeError(Refusal.REDACTION_TIMEOUT, detail) from None
             found += [Span(m.start(), m.end(), name, m.group()) for m in matches if m.end() > m.start()]
         return found
 
@@ -196,24 +182,3 @@ def _merged(spans: list[Span], text: str) -> list[Span]:
             kind = max(last, span, key=lambda s: s.end - s.start).kind
             merged[-1] = Span(last.start, span.end, kind, text[last.start : span.end])
     return merged
-
-
-def _compiled(pattern: settings.RedactionPattern) -> regex.Pattern[str]:
-    """The user's pattern, tried on texts that make a careless one explode."""
-    where = f"redaction.patterns: {pattern.name}"
-    try:
-        compiled = regex.compile(pattern.pattern)
-    except regex.error as error:
-        raise RedactionSettingsError(f"{where}: not a regular expression: {error}") from None
-    if compiled.search("") is not None:
-        raise RedactionSettingsError(f"{where}: it matches the empty text, so it would match everywhere")
-    for probe in _PROBES:
-        try:
-            for _ in compiled.finditer(probe, timeout=_PROBE_SECONDS):
-                pass
-        except TimeoutError:
-            raise RedactionSettingsError(
-                f"{where}: took more than {_PROBE_SECONDS} s on {len(probe):,} characters ({probe[:8]!r} repeated): a "
-                "repetition inside or beside another one tries every way to share them out; bound it, as in a{1,64}"
-            ) from None
-    return compiled

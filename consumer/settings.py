@@ -158,6 +158,14 @@ class RedactionPattern(Section):
     name: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,30}$")]
     pattern: str
 
+    @field_validator("pattern")
+    @classmethod
+    def usable_pattern(cls, value: str) -> str:
+        from consumer.own_patterns import compile_pattern  # only who has patterns pays for the import
+
+        compile_pattern(value)
+        return value
+
 
 class Redaction(Section):
     enabled: bool = True
