@@ -19,7 +19,7 @@ from consumer.health import Pulse
 from consumer.inference import Inference, Job
 from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut
 from consumer.offsets import Offsets, Partition, Watermark
-from consumer.outputs import Output, Outputs
+from consumer.outputs import Output, OutputImpossible, Outputs
 from consumer.partitions import Partitions
 from consumer.record import encode_record
 from consumer.record_building import all_unscored, build_record
@@ -309,23 +309,24 @@ class Scorer:
 
     def _drain_partitions(self, partitions: Iterable[Partition]) -> None:
         """Before partitions are given up: let what is in flight finish, within one deadline for all of it."""
-        chosen = list(partitions)
-        deadline = self._now() + REVOKE_SECONDS
-        while self._offsets.in_flight(chosen) and self._now() < deadline:
-            self._pulse.beat("poll")
-            self._outputs.serve(POLL_SECONDS)
+        self._drain(list(partitions), self._now() + REVOKE_SECONDS)
 
     def _shut_down(self) -> None:
         """Finish what is in flight, within one deadline; what is not finished was not committed and comes again."""
-        deadline = self._now() + self._settings.scorer.shutdown_seconds / 2
         if not self.partitions.paused:
             self.partitions.pause()
-        while self._offsets.in_flight() and self._now() < deadline and self._inference.alive:
-            self._pulse.beat("poll")
-            self._consumer.consume(1, 0.0)
-            self._outputs.serve(POLL_SECONDS)
+        self._drain(None, self._now() + self._settings.scorer.shutdown_seconds / 2)
         left = self._offsets.in_flight()
         self.partitions.commit_now()
         self._inference.stop(0.0)
         self._outputs.abandon()
         log.info("stopped: %s; %d in flight, to be read again", self._metrics.tally(), left)
+
+    def _drain(self, partitions: Sequence[Partition] | None, deadline: float) -> None:
+        while self._offsets.in_flight(partitions) and self._now() < deadline and self._inference.alive:
+            self._pulse.beat("poll")
+            try:
+                self._outputs.serve(POLL_SECONDS)
+            except OutputImpossible as error:
+                self._fatal = str(error)
+                return

@@ -55,7 +55,17 @@ def test_every_event_becomes_one_score_record_and_its_offset_is_committed(kafka:
 def test_bad_records_are_dead_lettered_with_their_place_and_the_rest_goes_on(kafka: str) -> None:
     """Field cases 11, 17, 64: tombstone, empty value, one byte, not JSON, not an object, missing answer."""
     settings = test_settings(kafka)
-    bad: list[bytes | None] = [None, b"", b"x", b"not json", b"[]", b'"text"', b"123", b"null", b'{"contexts": []}']
+    bad: list[bytes | None] = [
+        None,
+        b"",
+        b"x",
+        b"not json",
+        b"[]",
+        b'"text"',
+        b"123",
+        b"null",
+        b'{"question": "q", "contexts": []}',
+    ]
     with running_scorer(settings) as scorer:
         values: list[dict[str, object] | bytes | None] = []
         for number in range(20):
@@ -109,7 +119,7 @@ def test_too_much_in_flight_pauses_and_goes_on_polling(kafka: str) -> None:
     settings = test_settings(kafka, scorer={"max_inflight": 20, "batch_events": 4})
     with running_scorer(settings, HashEmbedder(before=lambda texts: time.sleep(0.05))) as scorer:
         produce(kafka, events_topic(settings), [event(n) for n in range(200)])
-        wait_until(lambda: scorer.value("paused_partitions") == 1, 10, "pause")
+        wait_until(lambda: scorer.value("paused_partitions") > 0, 10, "pause")
         wait_until(lambda: scorer.ended()["scored"] == 200, 30, "200 scored")
         assert scorer.value("paused_partitions") == 0
         assert scorer.value("unscored_total", reason="shed") == 0
@@ -188,10 +198,12 @@ def _allow_bytes(admin: AdminClient, topic: str, size: int) -> None:
         future.result()
 
 
+@pytest.mark.full
 def test_an_output_topic_that_vanishes_stops_consumption_with_a_clear_error(kafka: str) -> None:
     settings = test_settings(kafka)
     with running_scorer(settings) as scorer:
-        for future in AdminClient({"bootstrap.servers": kafka}).delete_topics([settings.topics.scores]).values():
+        admin = AdminClient({"bootstrap.servers": kafka})
+        for future in admin.delete_topics([settings.topics.scores]).values():
             future.result()
         produce(kafka, events_topic(settings), [event(0)])
         wait_until(lambda: bool(scorer.failure), 60, "stop")
