@@ -121,7 +121,7 @@ def _perform(
     desk = HelpDesk(load_documents(), options.seed)
     sent = Sent()
     stop = threading.Event()
-    with _outlets(running) as outlets, _screen(console) as screen:
+    with _outlets(running) as (outlets, client), _screen(console) as screen:
         traffic = threading.Thread(
             target=drive,
             args=(desk, outlets, scheduled, options.rate, options.seed, sent, stop, elapsed, time.time),
@@ -135,7 +135,7 @@ def _perform(
                 new = _look(running, story, elapsed())
                 screen(story.state(), new)
                 time.sleep(LOOK_SECONDS)
-            _drain(running, story, sent, elapsed, screen)
+            _drain(running, story, lambda: client.counts().delivered + sent.broken, elapsed, screen)
         finally:
             stop.set()
             traffic.join(2.0)
@@ -147,20 +147,22 @@ def _look(running: Services, story: Story, elapsed: float) -> list[Note]:
     return story.observe(elapsed, rolling_scores(scores or ()), None if counters is None else scorer_counts(counters))
 
 
-def _drain(running: Services, story: Story, sent: Sent, elapsed: Callable[[], float], screen: Screen) -> None:
-    """Wait until every record is finished, so that the summary's figures add up."""
+def _drain(
+    running: Services, story: Story, delivered: Callable[[], int], elapsed: Callable[[], float], screen: Screen
+) -> None:
+    """Wait until every delivered record is finished, so that the summary's figures add up."""
     deadline = elapsed() + DRAIN_SECONDS
     while elapsed() < deadline:
         running.check()
         new = _look(running, story, elapsed())
         screen(story.state(), new)
-        if story.counts.events >= sent.records and story.counts.in_flight == 0:
+        if story.counts.events >= delivered() and story.counts.in_flight == 0:
             return
         time.sleep(LOOK_SECONDS / 2)
 
 
 @contextlib.contextmanager
-def _outlets(running: Services) -> Iterator[Outlets]:
+def _outlets(running: Services) -> Iterator[tuple[Outlets, Client]]:
     topic = running.settings.topics.events[0]
     client = Client(running.settings.kafka, topic)
     other_writer = Producer(kafka_config.client(running.settings.kafka))
@@ -170,7 +172,7 @@ def _outlets(running: Services) -> Iterator[Outlets]:
         other_writer.poll(0)
 
     try:
-        yield Outlets(log=client.log, put_raw=put_raw)
+        yield Outlets(log=client.log, put_raw=put_raw), client
     finally:
         other_writer.flush(2.0)
         client.close(2.0)

@@ -123,7 +123,7 @@ class Story:
             if fell(before, now) and key not in self._fallen:
                 self._fallen.add(key)
                 self._fall_noted(act, key, before, now)
-            elif key in self._fallen and now.high >= before.low:
+            elif key in self._fallen and now.value >= before.low:
                 self._fallen.remove(key)
                 self._notes.append(Note(self._elapsed, f"{key.metric}, {key.segment}: back at {now.value:.3f}", False))
 
