@@ -25,7 +25,7 @@ from consumer.rebuild import Rebuild, Rebuilt, Span, filled_ratio
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
-from metrics.exposition import PREFIX, Exposition, Progress, Rolled
+from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +107,7 @@ class Monitor:
             else:
                 readings, shares = [], []
             counters = list(self._exposition.counters(counting))
+            counters.append(definition_info(rolling.definitions))
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
         yield from counters
 

@@ -121,7 +121,7 @@ class Scorebook:
                         continue
                     segment = self._segment(record.segment)
                     rolling.add(record, segment, at, now)
-                    counting.note(record, segment, rolling.definitions, at)
+                    counting.note(record, segment, at)
                 except RecordRejected:
                     # It was counted and logged when it was live.
                     continue

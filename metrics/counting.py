@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _PLAIN = re.compile(rf"[!-~]{{1,{EXEMPLAR_CHARACTERS}}}")
 
 
-Definitions = Mapping[str, Container[str]]
+Definitions = Mapping[str, Collection[str]]
 """By metric: the definitions that are kept."""
 
 
@@ -90,10 +90,8 @@ class Counting:
         self.nonfinite = 0
         self.scores: dict[Key, Tally] = {}
         self.segments = {s: SegmentCounts(changes=dict.fromkeys(dimensions, 0)) for s in segments}
-        self.versions: dict[tuple[str, str], Mapping[str, str]] = {}
-        """By (metric, definition): the versions of embedder, judge, prompts that the first record of it named."""
         self._dimensions = tuple(dimensions)
-        self._values: dict[tuple[Segment, str], dict[str, None]] = {}
+        self._values: dict[Segment, dict[str, dict[str, None]]] = {s: {} for s in segments}
         self._flags: set[str] = set()
         self._faults: set[str] = set()
 
@@ -116,25 +114,22 @@ class Counting:
             if value is not None and self._is_new(segment, dimension, value):
                 counts.changes[dimension] += 1
 
-    def note(self, answer: Answer, segment: Segment, definitions: Definitions, at: float) -> None:
-        """An answer that was counted by an earlier process: learn which names there are, advance nothing."""
+    def note(self, answer: Answer, segment: Segment, at: float) -> None:
+        """An answer that was counted by an earlier process: learn its label values, advance nothing."""
         counts = self.segments[segment]
         counts.last_at = max(counts.last_at, at)
-        for metric in answer.scores:
-            definition = answer.definitions.get(metric, "")
-            if (metric, definition) not in self.versions and definition in definitions.get(metric, ()):
-                self._open(metric, definition, answer.versions)
         for dimension in self._dimensions:
             value = answer.labels.get(dimension)
             if value is not None:
                 self._is_new(segment, dimension, value)
 
     def keep(self, definitions: Definitions) -> None:
-        """Forget the series of definitions that the windows have forgotten."""
-        for metric, definition in [k for k in self.versions if k[1] not in definitions.get(k[0], ())]:
-            del self.versions[metric, definition]
-            for segment in self.segments:
-                self.scores.pop((segment, metric, definition), None)
+        """Have series for these definitions, from 0 on, and forget those of all others."""
+        wanted = {(metric, definition) for metric, known in definitions.items() for definition in known}
+        for key in [key for key in self.scores if key[1:] not in wanted]:
+            del self.scores[key]
+        for metric, definition in wanted:
+            self._open(metric, definition)
 
     def _add_scores(self, answer: Answer, segment: Segment, definitions: Definitions, at: float) -> None:
         label, name = "", ""
@@ -143,9 +138,10 @@ class Counting:
             range_ = range_of(metric)
             if definition not in definitions.get(metric, ()) or not range_.holds(score.value):
                 continue
-            if (metric, definition) not in self.versions:
-                self._open(metric, definition, answer.versions)
-            entry = self.scores[segment, metric, definition]
+            key = (segment, metric, definition)
+            if key not in self.scores:
+                self._open(metric, definition)
+            entry = self.scores[key]
             value = range_.counted(score.value)
             bucket = entry.observe(value)
             weight = 1.0 / score.probability
@@ -155,12 +151,12 @@ class Counting:
                 label, name = exemplar_of(answer)
             entry.examples[bucket] = Example(label, name, value, at)
 
-    def _open(self, metric: str, definition: str, versions: Mapping[str, str]) -> None:
+    def _open(self, metric: str, definition: str) -> None:
         """Every known segment begins at 0, so that a rate sees the first increase."""
-        self.versions[metric, definition] = versions
         bounds = range_of(metric).buckets
         for segment in self.segments:
-            self.scores[segment, metric, definition] = tally(bounds)
+            if (segment, metric, definition) not in self.scores:
+                self.scores[segment, metric, definition] = tally(bounds)
 
     def _add_statements(self, statements: Mapping[str, int], counts: SegmentCounts) -> None:
         total = 0
@@ -189,9 +185,9 @@ class Counting:
 
     def _is_new(self, segment: Segment, dimension: str, value: str) -> bool:
         """True for a value not seen before in this segment; the first value ever is where it starts, not a change."""
-        values = self._values.get((segment, dimension))
+        values = self._values[segment].get(dimension)
         if values is None:
-            self._values[segment, dimension] = {value: None}
+            self._values[segment][dimension] = {value: None}
             return False
         if value in values:
             return False

@@ -6,6 +6,7 @@ A false match needs two of a few million ids to share 64 bits: about one in a mi
 
 from __future__ import annotations
 
+import math
 from array import array
 from enum import Enum
 
@@ -82,11 +83,12 @@ class Dedup:
         self._young = _Table()
         self._old = _Table()
         self._began: float | None = None
+        self._earliest = math.inf
 
     def see(self, event_id: str, content_hash: str, at: float) -> Seen:
         """Remember the event, read at log time `at` (seconds since the epoch), and say whether it is new."""
         if self._began is None:
-            self._began = at
+            self._began = self._earliest = at
         elif at - self._began >= self._horizon or self._young.full:
             self._old, self._young, self._began = self._young, _Table(), at
         key = hash(event_id) & _WORD or 1
@@ -108,6 +110,8 @@ class Dedup:
 
     def knows(self, event_id: str, content_hash: str, at: float) -> bool:
         """True where exactly this event is remembered; remembers nothing."""
+        if at < self._earliest - self._horizon - 1.0:
+            return False
         content = hash(content_hash) & 0xFFFFFFFF
         if self._find(hash(event_id) & _WORD or 1, at) == content:
             return True

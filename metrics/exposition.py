@@ -14,13 +14,15 @@ from prometheus_client.samples import Exemplar
 
 from metrics.counting import OUTCOMES, Counting, Example, Tally
 from metrics.ranges import counted_name
-from metrics.rolling import Reading, Shares
+from metrics.rolling import Definition, Reading, Shares
 
 log = logging.getLogger(__name__)
 
 PREFIX = "groundwatch_"
 
-_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_OWN_LABELS = frozenset(
+    ("definition", "dimension", "fault", "flag", "le", "metric", "outcome", "quantile", "verdict", "window")
+)
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_LABEL_CHARACTERS = 200
 
@@ -46,6 +48,17 @@ class Rolled:
 def label_value(value: str) -> str:
     """A label value that no exposition format can stumble over: no controls, no lone surrogates, at most 200 long."""
     return _UNSAFE.sub("\ufffd", value)[:MAX_LABEL_CHARACTERS]
+
+
+def label_name(key: str) -> str:
+    """A label name for a segment key; one that Prometheus forbids, or that we use ourselves, gets a prefix.
+
+    >>> [label_name(key) for key in ("lang", "data-centre", "3rd", "metric")]
+    ['lang', 'data_centre', 'segment_3rd', 'segment_metric']
+    """
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", key)
+    own = name in _OWN_LABELS or name.startswith("__") or not name or name[0].isdigit()
+    return f"segment_{name}" if own else name
 
 
 class GuardedCollector(Collector):
@@ -78,7 +91,7 @@ class Exposition:
     """Writes families whose series carry the segment labels `segment_keys`."""
 
     def __init__(self, segment_keys: Sequence[str], version: str) -> None:
-        self._keys = [key if _LABEL.fullmatch(key) else re.sub(r"\W", "_", f"_{key}") for key in segment_keys]
+        self._keys = [label_name(key) for key in segment_keys]
         self._version = version
 
     def rolling(self, rolled: Rolled, progress: Progress) -> Iterator[Metric]:
@@ -130,7 +143,7 @@ class Exposition:
         yield build
 
     def counters(self, counting: Counting) -> Iterator[Metric]:
-        """Everything that only grows, and which definitions there are."""
+        """Everything that only grows."""
         read = CounterMetricFamily(
             f"{PREFIX}scores_read", "Score records read, by what became of them.", labels=["outcome"]
         )
@@ -143,7 +156,6 @@ class Exposition:
         yield _single_counter("nonfinite", "Values outside the range of their metric, left out.", counting.nonfinite)
         yield from self._scores(counting)
         yield from self._answers(counting)
-        yield self._definitions(counting)
 
     def _scores(self, counting: Counting) -> Iterator[Metric]:
         labels = ["metric", "definition", *self._keys]
@@ -193,14 +205,18 @@ class Exposition:
             _add_histogram(per_answer, values, counts.statements)
         yield from (answers, flagged_answers, refusals, statements, per_answer, flagged, changes, last)
 
-    def _definitions(self, counting: Counting) -> Metric:
-        parts = ["embedder", "judge", "prompts"]
-        info = GaugeMetricFamily(
-            f"{PREFIX}definition_info", "What a definition stands for.", labels=["metric", "definition", *parts]
-        )
-        for (metric, definition), versions in counting.versions.items():
-            info.add_metric([metric, definition, *(label_value(versions.get(part, "")) for part in parts)], 1.0)
-        return info
+
+def definition_info(definitions: Mapping[str, Mapping[str, Definition]]) -> Metric:
+    """What each definition stands for."""
+    parts = ["embedder", "judge", "prompts"]
+    info = GaugeMetricFamily(
+        f"{PREFIX}definition_info", "What a definition stands for.", labels=["metric", "definition", *parts]
+    )
+    for metric, known in definitions.items():
+        for name, definition in known.items():
+            versions = [label_value(definition.versions.get(part, "")) for part in parts]
+            info.add_metric([metric, name, *versions], 1.0)
+    return info
 
 
 def _add(family: GaugeMetricFamily, labels: Sequence[str], value: float | None) -> None:

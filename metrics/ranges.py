@@ -6,7 +6,6 @@ The monitor knows metrics by the names in the score records only: a name that en
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 SIMILARITY_SUFFIX = "_similarity"
@@ -40,10 +39,11 @@ class Range:
         """The bin of a value inside the range: each bin holds its lower edge, the last one both of its edges."""
         if value < 0.0:
             return min(int((value + 1.0) * 10.0), self.below_zero - 1)
-        return self.below_zero + min(int(value * 50.0), 49)
+        return self.below_zero + int(value * 50.0) if value < 1.0 else self.bins - 1
 
     def holds(self, value: float) -> bool:
-        return math.isfinite(value) and self.low <= value <= self.high
+        """False for NaN and infinities too."""
+        return self.low <= value <= self.high
 
     def counted(self, value: float) -> float:
         """What counters and histograms take: the value itself, or the distance 1 - value."""

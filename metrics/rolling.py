@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,7 @@ _N, _W, _W2, _WS, _S, _S2, _FAILED_W, _BINS = range(8)
 _ANSWER_FIELDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(NamedTuple):
     """What became of one answer's values: how many were outside their range, how many names were over the caps."""
 
     nonfinite: int
@@ -73,10 +73,19 @@ class Shares:
     flagged: float | None
 
 
-class _Series:
-    __slots__ = ("range", "rings")
+@dataclass(slots=True)
+class Definition:
+    """A definition of one metric: when it was last seen, and the versions that its first record named."""
 
-    def __init__(self, range_: Range, windows: int) -> None:
+    last: float
+    versions: Mapping[str, str]
+
+
+class _Series:
+    __slots__ = ("definition", "range", "rings")
+
+    def __init__(self, definition: Definition, range_: Range, windows: int) -> None:
+        self.definition = definition
         self.range = range_
         self.rings = tuple(Ring(_BINS + range_.bins) for _ in range(windows))
 
@@ -91,11 +100,12 @@ class Rolling:
         self.segments = tuple(segments)
         self._series: dict[Key, _Series] = {}
         self._answers = {segment: tuple(Ring(_ANSWER_FIELDS) for _ in self.windows) for segment in self.segments}
-        self._definitions: dict[str, dict[str, float]] = {}
+        self._definitions: dict[str, dict[str, Definition]] = {}
+        self._firsts: tuple[float, tuple[int, ...]] = (-1.0, ())
 
     @property
-    def definitions(self) -> Mapping[str, Mapping[str, float]]:
-        """By metric: the definitions that are kept, and when each was last seen."""
+    def definitions(self) -> Mapping[str, Mapping[str, Definition]]:
+        """By metric: the definitions that are kept."""
         return self._definitions
 
     def add(self, answer: Answer, segment: Segment, at: float, now: float) -> Added:
@@ -105,18 +115,18 @@ class Rolling:
             return Added(0, 0)
         self._add_answer(answer, segment, places)
         nonfinite = overflow = 0
-        definitions = answer.definitions
         for metric, score in answer.scores.items():
-            series = self._of(segment, metric, definitions.get(metric, ""), at)
+            series = self._of(answer, segment, metric, at)
             if series is None:
                 overflow += 1
                 continue
             value, weight = score.value, 1.0 / score.probability
-            if not series.range.holds(value):
+            range_ = series.range
+            if not range_.holds(value):
                 nonfinite += 1
                 _add_failed(series, weight, places)
                 continue
-            bin_ = _BINS + series.range.bin_of(value)
+            bin_ = _BINS + range_.bin_of(value)
             for window, number in places:
                 ring = series.rings[window]
                 row = ring.row(number)
@@ -131,7 +141,7 @@ class Rolling:
                     cells[row + bin_] += weight
         for metric, missing in answer.unscored.items():
             if missing.reason not in _NOT_FAILED:
-                series = self._of(segment, metric, definitions.get(metric, ""), at)
+                series = self._of(answer, segment, metric, at)
                 if series is None:
                     overflow += 1
                 else:
@@ -167,10 +177,13 @@ class Rolling:
         return readings, shares
 
     def _places(self, at: float, now: float) -> list[tuple[int, int]]:
+        """(window, slice) of every window that holds time `at` at `now`."""
+        if self._firsts[0] != now:
+            self._firsts = now, tuple([window.first_slice(now) for window in self.windows])
         places = []
-        for index, window in enumerate(self.windows):
-            number = window.slice_of(at)
-            if number >= window.first_slice(now):
+        for index, first in enumerate(self._firsts[1]):
+            number = self.windows[index].slice_of(at)
+            if number >= first:
                 places.append((index, number))
         return places
 
@@ -189,22 +202,22 @@ class Rolling:
                 cells[row + 2] += refused
                 cells[row + 3] += flagged
 
-    def _of(self, segment: Segment, metric: str, definition: str, at: float) -> _Series | None:
+    def _of(self, answer: Answer, segment: Segment, metric: str, at: float) -> _Series | None:
         """The series, made where it is new; None for a name that is none, or one too many."""
-        known = self._definitions.get(metric)
-        if known is None or definition not in known:
-            if not self._admits(metric, definition):
+        name = answer.definitions.get(metric, "")
+        series = self._series.get((segment, metric, name))
+        if series is None:
+            if not self._admits(metric, name):
                 return None
             known = self._definitions.setdefault(metric, {})
-            if len(known) >= MAX_DEFINITIONS:
-                self._drop(metric, min(known, key=known.__getitem__))
-            known[definition] = at
-        elif at > known[definition]:
-            known[definition] = at
-        key = (segment, metric, definition)
-        series = self._series.get(key)
-        if series is None:
-            series = self._series[key] = _Series(range_of(metric), len(self.windows))
+            if name not in known:
+                if len(known) >= MAX_DEFINITIONS:
+                    self._drop(metric, _oldest(known))
+                known[name] = Definition(at, answer.versions)
+            series = _Series(known[name], range_of(metric), len(self.windows))
+            self._series[segment, metric, name] = series
+        if at > series.definition.last:
+            series.definition.last = at
         return series
 
     def _admits(self, metric: str, definition: str) -> bool:
@@ -212,16 +225,19 @@ class Rolling:
         return room and bool(_NAME.fullmatch(metric)) and bool(_DEFINITION.fullmatch(definition))
 
     def _forget(self, now: float) -> None:
-        for metric, definitions in self._definitions.items():
-            newest = max(definitions, key=definitions.__getitem__)
+        for metric, known in self._definitions.items():
             # Twice the longest window, because the slice that the window begins in counts whole.
-            for definition in [d for d, at in definitions.items() if d != newest and at < now - 2 * self.longest]:
-                self._drop(metric, definition)
+            while len(known) > 1 and known[_oldest(known)].last < now - 2 * self.longest:
+                self._drop(metric, _oldest(known))
 
     def _drop(self, metric: str, definition: str) -> None:
         del self._definitions[metric][definition]
         for segment in self.segments:
             self._series.pop((segment, metric, definition), None)
+
+
+def _oldest(known: Mapping[str, Definition]) -> str:
+    return min(known, key=lambda name: known[name].last)
 
 
 def _add_failed(series: _Series, weight: float, places: list[tuple[int, int]]) -> None:
