@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import signal
 import tempfile
 import threading
@@ -32,6 +33,7 @@ from consumer.demo.view import note_line, plain_line, render
 LOOK_SECONDS = 1.0
 PLAIN_SECONDS = 5.0
 DRAIN_SECONDS = 20.0
+CLOSE_SECONDS = 1.0
 PICTURE_WIDTH = 112
 INTERRUPTED = 130
 
@@ -138,7 +140,7 @@ def _perform(
             _drain(running, story, lambda: client.counts().delivered + sent.broken, elapsed, screen)
         finally:
             stop.set()
-            traffic.join(2.0)
+            traffic.join(CLOSE_SECONDS)
 
 
 def _look(running: Services, story: Story, elapsed: float) -> list[Note]:
@@ -174,8 +176,8 @@ def _outlets(running: Services) -> Iterator[tuple[Outlets, Client]]:
     try:
         yield Outlets(log=client.log, put_raw=put_raw), client
     finally:
-        other_writer.flush(2.0)
-        client.close(2.0)
+        other_writer.flush(CLOSE_SECONDS)
+        client.close(CLOSE_SECONDS)
 
 
 Screen = Callable[[State, list[Note]], None]
@@ -220,5 +222,7 @@ def _tell_end(story: Story, scheduled: tuple[Scheduled, ...], options: Options, 
     if options.picture is not None and story.incident_state is not None:
         paper = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
         paper.print(render(story.incident_state))
-        paper.save_svg(str(options.picture), title="groundwatch demo")
+        drawn = paper.export_svg(title="groundwatch demo")
+        # Rich names fonts on somebody's server; a picture must not load anything.
+        options.picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
         console.print(f"picture: {options.picture}", highlight=False)

@@ -21,7 +21,7 @@ from consumer.topics import create_topics
 
 WINDOWS = {"15s": 15.0, "60s": 60.0, "5m": 300.0}
 SAMPLING_RATE = 0.5
-STOP_SECONDS = 4.0
+STOP_SECONDS = 3.0
 READY_SECONDS = 300.0
 KEPT = (f"{PREFIX}EMBEDDING__", f"{PREFIX}LOGGING__")
 """All that the demo takes over from the environment: nothing there may point it at a production broker."""

@@ -74,7 +74,8 @@ def _header(state: State) -> RenderableType:
     )
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
-        ProgressBar(total=total, completed=min(state.elapsed, total), width=48), f"{state.elapsed:.0f} of {total:.0f} s"
+        ProgressBar(total=total, completed=min(state.elapsed, total), width=48),
+        f"{min(state.elapsed, total):.0f} of {total:.0f} s",
     )
     return Panel(
         Group(line, bar), title="Groundwatch demo: is what the help desk answers grounded?", title_align="left"
