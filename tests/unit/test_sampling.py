@@ -84,7 +84,7 @@ def test_every_process_chooses_the_same_events() -> None:
 
 
 def test_known_units_stay_what_they_are() -> None:
-    # Another release must choose the same events. printf 'groundwatch\\0evt-1' | sha256sum
+    # Another release must choose the same events. printf 'groundwatch\0evt-1' | sha256sum
     assert unit_interval("groundwatch", b"evt-1") == (0x2F15C5F43778218B >> 11) / 2**53
     assert unit_interval("other", b"evt-1") != unit_interval("groundwatch", b"evt-1")
 
