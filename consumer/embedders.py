@@ -9,12 +9,13 @@ import torch
 from prometheus_client import CollectorRegistry
 
 from consumer.settings import Embedding, Settings
-from metrics.embedding import LocalEmbedder, read_tokens
+from metrics.embedding import LocalEmbedder
 from metrics.encoder import load_encoder
 from metrics.evaluation import Evaluator
 from metrics.model_files import read_manifest
 from metrics.model_store import default_dir, ready_model
 from metrics.similarity import build_metrics
+from metrics.tokens import read_tokens
 
 
 def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> Evaluator:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 from metrics.blank import is_blank
 from metrics.metric import Text, Vector
-from metrics.model_files import ModelError, read_json
 from metrics.outcome import Reason, Unscored
+from metrics.tokens import Tokens
 from metrics.windows_of_tokens import pooled, windows
 
 log = logging.getLogger(__name__)
@@ -25,149 +23,108 @@ log = logging.getLogger(__name__)
 RULE = "windows/1"
 """Version of how a long text becomes one vector; part of every definition."""
 BATCH_TOKENS = 2048
-"""Tokens in one pass of the network: enough to fill the cores, and about 40 MB of activations."""
+"""Tokens in one pass of the network: enough to fill the cores, and some 40 MB of activations."""
+KINDS = ("whole", "split", "blank", "recomputed", "non_finite")
+"""What is counted: texts that fit the window, were split over several, had nothing to read; vectors that were not finite
+and were computed again alone in float32; texts given up because they still were not."""
+Count = Callable[[str, int], None]
+"""Called with one of `KINDS` and how many."""
 
 
-class Encodes(Protocol):
-    """The network: token ids (with special tokens) to unit vectors, shape (texts, dimension), in input order."""
+class Network(Protocol):
+    """Token ids (with special tokens) to unit vectors, shape (texts, dimension), float32, in input order."""
 
     def encode(self, texts: Sequence[Sequence[int]]) -> npt.NDArray[np.float32]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """How texts become token ids for one model. `prefixes` maps a role to what goes in front of its texts."""
-
-    tokenizer: Tokenizer
-    limit: int
-    """Most tokens in one window, special tokens included; read from the model."""
-    prefixes: Mapping[str, str]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    def content(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids without prefix and special tokens."""
-        # A lone surrogate cannot be encoded; it stands for a character that was lost already.
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]
-        return [e.ids for e in self.tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
-
-    def prefix(self, role: str) -> list[int]:
-        return self.content([self.prefixes.get(role, "")])[0]
-
-
-def read_tokens(folder: Path) -> Tokens:
-    """Tokeniser, window and prefixes of a prepared model folder.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
-    try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the tokenizers package raises bare Exception
-        raise ModelError(
-            f"{folder / 'tokenizer.json'} cannot be read ({error}); run: groundwatch models verify"
-        ) from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    # Text is data: "</s>" inside an answer is four characters, not the end of it.
-    tokenizer.encode_special_tokens = True
-    bare = tokenizer.encode("a", add_special_tokens=False).ids
-    framed = tokenizer.encode("a").ids
-    at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
-    pipeline, config = folder / "config_sentence_transformers.json", read_json(folder / "config.json")
-    prompts = (read_json(pipeline).get("prompts") or {}) if pipeline.is_file() else {}
-    limit = min(
-        int(read_json(folder / "sentence_bert_config.json")["max_seq_length"]), int(config["max_position_embeddings"])
-    )
-    return Tokens(
-        tokenizer,
-        limit,
-        {role: prompts.get(role) or "" for role in ("query", "passage")},
-        tuple(framed[:at]),
-        tuple(framed[at + len(bare) :]),
-    )
-
-
-@dataclass(slots=True)
-class Counts:
-    """Since the start: texts embedded, texts split because they were longer than the window, windows, recomputed."""
-
-    texts: int = 0
-    split: int = 0
-    windows: int = 0
-    recomputed: int = 0
-    non_finite: int = 0
+def uncounted(kind: str, number: int) -> None:
+    """A `Count` that keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedder:
-    """An `Embedder` over a network in this process. Calls from several threads wait for one another."""
+    """An `Embedder` over a network in this process. Calls from several threads wait for one another.
+
+    A text longer than the model's window is cut into windows that overlap; its vector is the mean of the windows' unit
+    vectors weighted by their tokens, brought back to unit length. Nothing is cut off.
+    """
 
     model: str
     revision: str
     dimension: int
     tokens: Tokens
-    network: Encodes
-    exact: Callable[[], Encodes]
-    """The network in float32, loaded when a vector was not finite at a lower precision."""
+    network: Network
+    exact: Callable[[], Network]
+    """The network in float32; asked for when a vector is not finite at a lower precision."""
     overlap: int = 32
-    counts: Counts = field(default_factory=Counts)
+    """Tokens that neighbouring windows share."""
+    batch_tokens: int = BATCH_TOKENS
+    count: Count = uncounted
     process: int = field(default_factory=os.getpid)
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def identity(self) -> str:
-        t = self.tokens
-        prefixes = ",".join(f"{role}={text!r}" for role, text in sorted(t.prefixes.items()))
-        return f"{self.model}@{self.revision} d{self.dimension} w{t.limit}-{self.overlap} {prefixes} {RULE}"
+        prefixes = " ".join(f"{role}={prefix!r}" for role, prefix in sorted(self.tokens.prefixes.items()))
+        window = f"{self.tokens.limit}-{self.overlap}"
+        return f"{self.model}@{self.revision} dim={self.dimension} window={window} {prefixes} {RULE}"
 
     def embed(self, texts: Sequence[Text]) -> list[Vector | Unscored]:
-        """Raises:
-        RuntimeError: called in a process forked from the one that loaded the model: its threads are gone there.
+        """One unit vector, or the reason why there is none, for each text, in order.
+
+        Raises:
+            RuntimeError: in a process forked from the one that loaded the model: the threads of the libraries are gone
+                there, and the first call would hang.
         """
         if os.getpid() != self.process:
             raise RuntimeError("the model was loaded before a fork: load it in the process that uses it")
         results: list[Vector | Unscored] = [Unscored(Reason.EMPTY_TEXT)] * len(texts)
         with self._one_at_a_time:
-            wanted = [i for i, text in enumerate(texts) if not is_blank(text.content)]
-            contents = self.tokens.content([texts[i].content for i in wanted])
-            prefixes = {role: self.tokens.prefix(role) for role in {texts[i].role for i in wanted}}
             pieces: list[list[int]] = []
             spans: list[tuple[int, list[int]]] = []
-            for i, content in zip(wanted, contents, strict=True):
-                if content:
-                    cut = self._windows(prefixes[texts[i].role], content)
-                    pieces += cut
-                    spans.append((i, [len(ids) for ids in cut]))
+            for i, cut in self._cut(texts):
+                pieces += cut
+                spans.append((i, [len(ids) for ids in cut]))
             vectors = self._encode(pieces)
-            start = 0
-            for i, lengths in spans:
-                results[i] = self._one(vectors[start : start + len(lengths)], lengths)
-                start += len(lengths)
-            self.counts.texts += len(spans)
-            self.counts.windows += len(pieces)
-            self.counts.split += sum(len(lengths) > 1 for _, lengths in spans)
+        start = 0
+        for i, lengths in spans:
+            results[i] = self._one(vectors[start : start + len(lengths)], lengths)
+            start += len(lengths)
+        split = sum(len(lengths) > 1 for _, lengths in spans)
+        self.count("split", split)
+        self.count("whole", len(spans) - split)
+        self.count("blank", len(texts) - len(spans))
         return results
 
-    def _windows(self, prefix: list[int], content: list[int]) -> list[list[int]]:
-        before, after = [*self.tokens.before, *prefix], [*self.tokens.after]
-        size = self.tokens.limit - len(before) - len(after)
-        spans = windows(len(content), size, min(self.overlap, size // 2))
-        return [before + content[start:end] + after for start, end in spans]
+    def _cut(self, texts: Sequence[Text]) -> list[tuple[int, list[list[int]]]]:
+        """(index, windows of token ids) of every text that holds something to read."""
+        wanted = [i for i, text in enumerate(texts) if not is_blank(text.content)]
+        contents = self.tokens.cut([texts[i].content for i in wanted])
+        prefixes = {
+            role: self.tokens.cut([prefix])[0] if prefix else [] for role, prefix in self.tokens.prefixes.items()
+        }
+        found = []
+        for i, content in zip(wanted, contents, strict=True):
+            if content:
+                before, after = [*self.tokens.before, *prefixes[texts[i].role]], [*self.tokens.after]
+                size = self.tokens.limit - len(before) - len(after)
+                spans = windows(len(content), size, min(self.overlap, size // 2))
+                found.append((i, [before + content[start:end] + after for start, end in spans]))
+        return found
 
     def _encode(self, pieces: list[list[int]]) -> npt.NDArray[np.float32]:
         vectors = np.empty((len(pieces), self.dimension), np.float32)
-        for batch in batches([len(ids) for ids in pieces], BATCH_TOKENS):
+        for batch in batches([len(ids) for ids in pieces], self.batch_tokens):
             vectors[batch] = self.network.encode([pieces[i] for i in batch])
         for i in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
-            self.counts.recomputed += 1
+            self.count("recomputed", 1)
             vectors[i] = self.exact().encode([pieces[i]])[0]
         return vectors
 
     def _one(self, vectors: npt.NDArray[np.float32], lengths: list[int]) -> Vector | Unscored:
         vector = pooled(vectors, lengths)
         if not np.isfinite(vector).all():
-            self.counts.non_finite += 1
+            self.count("non_finite", 1)
             return Unscored(Reason.NON_FINITE)
         return vector
 

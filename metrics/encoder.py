@@ -1,7 +1,8 @@
 """A BERT encoder for inference on CPU: token ids to mean-pooled unit vectors.
 
-Texts of a batch are laid end to end without padding: the dense layers see one matrix of all tokens, attention goes group
-by group of equally long texts. So a vector does not depend on its neighbours' lengths, and no work is spent on padding.
+Texts of a batch are laid end to end without padding: the dense layers see one matrix of all tokens, attention goes
+group by group of equally long texts. So a vector does not depend on its neighbours' lengths, and no work is spent on
+padding.
 
 The word table stays as it lies in the file (half precision, memory-mapped: only rows in use become resident).
 transformers is not imported: it would cost memory and start-up time for code that is not run.
@@ -10,7 +11,7 @@ transformers is not imported: it would cost memory and start-up time for code th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,9 @@ from torch.nn import functional
 from metrics.model_files import ModelError, read_json
 
 Precision = Literal["fp32", "bf16", "int8"]
+"""`bf16`: all dense layers but those that make query, key and value multiply in bfloat16; attention, sums and norms stay
+in float32 (bfloat16 there doubles the error of a cosine, and saves no time). `int8`: dynamic, per output channel."""
+Dense = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,6 @@ class Network:
     heads: int
     positions: int
     epsilon: float
-
-
-@dataclass(frozen=True, slots=True)
-class Dense:
-    weight: Tensor
-    bias: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,6 @@ class Encoder:
         self.network = network
         self.precision = precision
         self._weights = weights
-        self._multiply = torch.bfloat16 if precision == "bf16" else torch.float32
 
     def encode(self, texts: Sequence[Sequence[int]]) -> npt.NDArray[np.float32]:
         """Unit vectors, shape (texts, hidden), in input order; each text is its token ids with special tokens.
@@ -109,11 +106,11 @@ class Encoder:
         hidden = weights.words[ids].float() + weights.positions[where]
         hidden = self._normed(hidden, weights.norm)
         for layer in weights.layers:
-            qkv = self._dense(hidden, layer.qkv)
-            attended = self._dense(self._attention(qkv, groups), layer.attention_out)
+            qkv = layer.qkv(hidden)
+            attended = layer.attention_out(self._attention(qkv, groups))
             hidden = self._normed(hidden + attended, layer.attention_norm)
-            wide = functional.gelu(self._dense(hidden, layer.widen))
-            hidden = self._normed(hidden + self._dense(wide, layer.narrow), layer.out_norm)
+            wide = functional.gelu(layer.widen(hidden))
+            hidden = self._normed(hidden + layer.narrow(wide), layer.out_norm)
         parts, start = [], 0
         for length, count in groups:
             end = start + length * count
@@ -133,11 +130,7 @@ class Encoder:
             start = end
         return out
 
-    def _dense(self, x: Tensor, dense: Dense) -> Tensor:
-        return functional.linear(x.to(self._multiply), dense.weight, dense.bias)
-
     def _normed(self, x: Tensor, norm: Norm) -> Tensor:
-        # Sums and norms stay in float32: bf16 would lose the small differences that scores are made of.
         return functional.layer_norm(x.float(), (self.network.hidden,), norm.weight, norm.bias, self.network.epsilon)
 
 
@@ -159,13 +152,13 @@ def load_encoder(folder: Path, precision: Precision) -> Encoder:
         if config["model_type"] != "bert" or config["hidden_act"] != "gelu":
             raise ModelError(f"{folder} is a {config['model_type']} model; only BERT is read here")
         with safe_open(folder / "model.safetensors", "pt") as file:
-            weights = _weights(file, network, torch.bfloat16 if precision == "bf16" else torch.float32)
+            weights = _weights(file, network, precision)
     except (KeyError, OSError, SafetensorError) as error:
         raise ModelError(f"{folder} is not a complete model ({error}); run: groundwatch models verify") from None
     return Encoder(network, weights, precision)
 
 
-def _weights(file: safe_open, network: Network, kind: torch.dtype) -> Weights:
+def _weights(file: safe_open, network: Network, precision: Precision) -> Weights:
     names = set(file.keys())
 
     def read(name: str) -> Tensor:
@@ -173,9 +166,10 @@ def _weights(file: safe_open, network: Network, kind: torch.dtype) -> Weights:
             raise ModelError(f"tensor {name} is missing; run: groundwatch models verify")
         return file.get_tensor(name)
 
-    def dense(*prefixes: str) -> Dense:
-        weight = torch.cat([read(f"{p}.weight") for p in prefixes]).to(kind)
-        return Dense(weight, torch.cat([read(f"{p}.bias") for p in prefixes]).to(kind))
+    def dense(make: Callable[[Tensor, Tensor], Dense], *prefixes: str) -> Dense:
+        weights, biases = [read(f"{p}.weight") for p in prefixes], [read(f"{p}.bias") for p in prefixes]
+        # A single tensor stays a view of the mapped file.
+        return make(*((w[0] if len(w) == 1 else torch.cat(w)).float() for w in (weights, biases)))
 
     def norm(prefix: str) -> Norm:
         return Norm(read(f"{prefix}.weight").float(), read(f"{prefix}.bias").float())
@@ -183,14 +177,16 @@ def _weights(file: safe_open, network: Network, kind: torch.dtype) -> Weights:
     def layer(prefix: str) -> Layer:
         own = f"{prefix}.attention.self"
         return Layer(
-            dense(f"{own}.query", f"{own}.key", f"{own}.value"),
-            dense(f"{prefix}.attention.output.dense"),
+            dense(exact, f"{own}.query", f"{own}.key", f"{own}.value"),
+            dense(cheap, f"{prefix}.attention.output.dense"),
             norm(f"{prefix}.attention.output.LayerNorm"),
-            dense(f"{prefix}.intermediate.dense"),
-            dense(f"{prefix}.output.dense"),
+            dense(cheap, f"{prefix}.intermediate.dense"),
+            dense(cheap, f"{prefix}.output.dense"),
             norm(f"{prefix}.output.LayerNorm"),
         )
 
+    cheap = {"fp32": _float32, "bf16": _bfloat16, "int8": _int8}[precision]
+    exact = _int8 if precision == "int8" else _float32
     positions = read("embeddings.position_embeddings.weight").float()
     types = read("embeddings.token_type_embeddings.weight").float()
     return Weights(
@@ -199,3 +195,25 @@ def _weights(file: safe_open, network: Network, kind: torch.dtype) -> Weights:
         norm("embeddings.LayerNorm"),
         tuple(layer(f"encoder.layer.{i}") for i in range(network.layers)),
     )
+
+
+def _float32(weight: Tensor, bias: Tensor) -> Dense:
+    return lambda x: functional.linear(x.float(), weight, bias)
+
+
+def _bfloat16(weight: Tensor, bias: Tensor) -> Dense:
+    half_weight, half_bias = weight.bfloat16(), bias.bfloat16()
+    return lambda x: functional.linear(x.bfloat16(), half_weight, half_bias)
+
+
+def _int8(weight: Tensor, bias: Tensor) -> Dense:
+    scale = weight.abs().amax(1).clamp(min=1e-12) / 127.0
+    zero = torch.zeros(len(weight), dtype=torch.long)
+    quantised = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(quantised, bias)
+
+    def dense(x: Tensor) -> Tensor:
+        result: Tensor = torch.ops.quantized.linear_dynamic(x.float(), packed)
+        return result
+
+    return dense

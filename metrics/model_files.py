@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 
 MANIFEST = "groundwatch.json"
-LAYOUT = 1
+SENTENCEPIECE, EXCEPTIONS = "sentencepiece.model", "normaliser.json"
+LAYOUT = 2
 """Version of the folder's layout and of the code that writes it: another one is prepared anew."""
 
 

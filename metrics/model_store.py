@@ -16,7 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from metrics import packaged_model
-from metrics.model_files import Manifest, ModelError, read_manifest, sha256_of, write_json, write_manifest
+from metrics.model_files import (
+    EXCEPTIONS,
+    SENTENCEPIECE,
+    Manifest,
+    ModelError,
+    read_manifest,
+    sha256_of,
+    write_json,
+    write_manifest,
+)
 
 MINILM = "all-MiniLM-L6-v2"
 
@@ -142,7 +151,7 @@ def _prepare(folder: Path, source: Source, file: Path, revision: str) -> None:
 def _fill_e5(file: Path, folder: Path) -> None:
     from safetensors.numpy import save_file
 
-    from metrics.packaged_tokenizer import tokenizer_of
+    from metrics.packaged_tokenizer import exceptions_of, sentencepiece_of, tokenizer_of
 
     model = packaged_model.PackagedModel(file)
     shape = model.shape
@@ -150,6 +159,8 @@ def _fill_e5(file: Path, folder: Path) -> None:
     save_file(dict(model.tensors()), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     tokenizer_of(model.pieces).save(str(folder / "tokenizer.json"))
+    (folder / SENTENCEPIECE).write_bytes(sentencepiece_of(model.pieces))
+    write_json(folder / EXCEPTIONS, exceptions_of(model.pieces.character_map))
     names = [text for text, _ in model.pieces.scored]
     write_json(
         folder / "config.json",

@@ -59,10 +59,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A value inside its metric's own range. `per_chunk` holds one value a context chunk where the metric has them."""
+    """A value inside its metric's own range. `per_chunk`: one value a context chunk, None for one without text; empty
+    where the metric has none."""
 
     value: float
-    per_chunk: tuple[float, ...] = ()
+    per_chunk: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Unscored:
 Outcome = Scored | Unscored
 
 
-def bounded(value: float, low: float, high: float, per_chunk: tuple[float, ...] = ()) -> Outcome:
+def bounded(value: float, low: float, high: float, per_chunk: tuple[float | None, ...] = ()) -> Outcome:
     """`Scored`, with rounding noise of at most 1e-6 outside [low, high] taken off; anything else is `non_finite`.
 
     >>> bounded(1.0000001, -1.0, 1.0)

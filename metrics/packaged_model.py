@@ -9,6 +9,7 @@ Only the data file is used; the package's compiled engine is not (it exists for 
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import struct
 from collections.abc import Iterator, Mapping
@@ -195,7 +196,7 @@ def _pieces(reader: _Reader) -> Pieces:
         raise ModelError(f"{reader.path}: a piece's score is not finite; reinstall the package {PACKAGE}")
     bounds = offsets.tolist()
     try:
-        texts = [blob[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False)]
+        texts = [blob[a:b].decode() for a, b in itertools.pairwise(bounds)]
     except UnicodeDecodeError as error:
         raise ModelError(f"{reader.path}: a piece is not UTF-8 ({error}); reinstall the package {PACKAGE}") from None
     if len(set(texts)) != count:

@@ -148,9 +148,8 @@ def _against_context(one: Vector | Unscored, event: Event, vectors: Vectors, agg
     each = [cosine(one, chunk) for chunk in chunks]
     if aggregation == "all":
         return bounded(each[0], *BOUNDS)
-    # One value a chunk, in the event's order; a chunk without text is never the most similar one.
     found = iter(each)
-    per_chunk = tuple(-1.0 if is_blank(c.text) else min(max(next(found), -1.0), 1.0) for c in event.contexts)
+    per_chunk = tuple(None if is_blank(c.text) else min(max(next(found), -1.0), 1.0) for c in event.contexts)
     if aggregation == "best":
         return bounded(max(each), *BOUNDS, per_chunk)
     mean = np.mean(np.asarray(chunks, np.float64), axis=0)
