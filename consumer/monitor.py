@@ -11,7 +11,7 @@ import logging
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import faust
@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
 from consumer.health import Pulse
-from consumer.rebuild import Rebuild, Rebuilt, Span, filled_ratio
+from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
@@ -258,9 +258,7 @@ class Monitor:
             rebuilt = await asyncio.to_thread(self._read_back, rebuild, owned.partitions)
         except Exception:
             log.exception("reading the score log back failed; windows begin empty")
-            begin = self._now()
-            spans = {p: (Span(begin, float("inf")),) for p in owned.partitions}
-            rebuilt = Rebuilt(False, 0, dict.fromkeys(owned.partitions), spans)
+            rebuilt = nothing_read(owned.partitions, self._now())
         self._pulse.end("rebuild")
         if abort.is_set():
             return
@@ -281,7 +279,7 @@ class Monitor:
                 committed = rebuild.committed(partitions)
                 if all((committed[p] or 0) <= offset for p, offset in self._next.items()):
                     self._replayed = dict(self._next)
-                    return Rebuilt(kept.complete, 0, committed, kept.spans)
+                    return replace(kept, records=0, committed=committed)
             self._kept = None
             self._next.clear()
             self._replayed.clear()
@@ -289,6 +287,7 @@ class Monitor:
             self._book.reset()
             rebuilt = rebuild.run(partitions)
             self._next.update({p: offset for p, offset in rebuilt.committed.items() if offset is not None})
+            self._current.update(rebuilt.until)
             self._kept = rebuilt
             return rebuilt
 

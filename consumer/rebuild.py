@@ -45,13 +45,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """`committed` and `spans` by partition. `complete`: nothing is missing. A partition never committed before has
-    `committed` None: all of it will be read live."""
+    """What was read back, by partition. `complete`: nothing is missing. A partition never committed before has
+    `committed` None: all of it will be read live. `until`: the log time up to which it is read by now."""
 
     complete: bool
     records: int
     committed: Mapping[int, int | None]
     spans: Mapping[int, tuple[Span, ...]]
+    until: Mapping[int, float]
 
 
 def filled_ratio(spans: Iterable[Span], seconds: float, now: float, read_until: float) -> float:
@@ -59,6 +60,12 @@ def filled_ratio(spans: Iterable[Span], seconds: float, now: float, read_until: 
     begin, end = now - seconds, min(now, read_until)
     read = sum(max(0.0, min(span.end, end) - max(span.begin, begin)) for span in spans)
     return min(1.0, read / seconds)
+
+
+def nothing_read(partitions: Sequence[int], now: float) -> Rebuilt:
+    """The windows begin empty at `now`."""
+    spans = {p: (Span(now, math.inf),) for p in partitions}
+    return Rebuilt(False, 0, dict.fromkeys(partitions), spans, dict.fromkeys(partitions, now))
 
 
 class Rebuild:
@@ -101,7 +108,7 @@ class Rebuild:
         try:
             log_ = self._until_deadline(lambda: self._log(consumer, partitions, began))
             if log_ is None:
-                return Rebuilt(False, 0, dict.fromkeys(partitions), {p: (Span(began, math.inf),) for p in partitions})
+                return nothing_read(partitions, began)
             recent = {p: (known.recent.offset, known.committed or 0) for p, known in log_.items()}
             older = {p: (known.older.offset, known.recent.offset) for p, known in log_.items()}
             newer = self._read(consumer, recent, self._book.restore_recent())
@@ -113,6 +120,7 @@ class Rebuild:
             self._records,
             {p: known.committed for p, known in log_.items()},
             {p: _spans(known, elder[p], newer[p], began) for p, known in log_.items()},
+            {p: began if known.caught_up else newer[p].last or 0.0 for p, known in log_.items()},
         )
 
     def committed(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
@@ -163,7 +171,7 @@ class Rebuild:
                 self._mark(consumer, partition, now - seconds - CLOCK_SLACK_SECONDS, low, high if end is None else end)
                 for seconds in (self._longest, self._recent)
             ]
-            known[partition] = _Known(low, end, *marks)
+            known[partition] = _Known(low, end, (end or 0) >= high, *marks)
         return known
 
     def _mark(self, consumer: Consumer, partition: int, at: float, low: int, end: int) -> _Mark:
@@ -220,6 +228,7 @@ class _Mark:
 class _Known:
     low: int
     committed: int | None
+    caught_up: bool
     older: _Mark
     recent: _Mark
 

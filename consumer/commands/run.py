@@ -1,0 +1,93 @@
+"""`groundwatch run`: scorer and monitor as two processes under one parent, for small installations and the demo."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import click
+
+from consumer import logs
+from consumer.cli import loaded_settings
+from consumer.health import ListenError, refuse_multiprocess
+from consumer.topics import TopicsError, create_topics
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 8.0
+BROKER_SECONDS = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+@click.command("run")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Create the missing topics, then run scorer and monitor until Ctrl-C; when one ends, both end."""
+    settings = loaded_settings(ctx).settings
+    logs.configure(settings.logging)
+    try:
+        refuse_multiprocess(os.environ)
+        created = create_topics(settings, BROKER_SECONDS)
+    except (ListenError, TopicsError) as error:
+        raise click.ClickException(str(error)) from None
+    if created:
+        log.info("created the topics %s", ", ".join(created))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    own = [sys.executable, "-m", "consumer"] + ([] if ctx.obj is None else ["--settings", str(ctx.obj)])
+    failed = supervise({name: [*own, name] for name in ("score", "monitor")}, stop, STOP_SECONDS)
+    if failed is not None:
+        raise click.ClickException(failed)
+
+
+def supervise(commands: Mapping[str, Sequence[str]], stop: threading.Event, stop_seconds: float) -> str | None:
+    """Run `commands` (by name) until `stop` is set (None) or one of them ends (which one, and how).
+
+    The others are then told to stop, and killed after `stop_seconds`. They read no terminal signal themselves, and are
+    told to stop when this process dies, however it dies (Linux).
+    """
+    children: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, command_line in commands.items():
+            children[name] = subprocess.Popen(command_line, start_new_session=True, preexec_fn=_end_with_parent())
+        while not stop.wait(0.2):
+            for name, child in children.items():
+                code = child.poll()
+                if code is not None:
+                    how = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+                    return f"{name} has ended ({how}); see its log above"
+        return None
+    finally:
+        _end(children, stop_seconds)
+
+
+def _end(children: Mapping[str, subprocess.Popen[bytes]], seconds: float) -> None:
+    for child in children.values():
+        if child.poll() is None:
+            child.terminate()
+    deadline = time.monotonic() + seconds
+    for name, child in children.items():
+        try:
+            child.wait(max(deadline - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            log.warning(
+                "%s did not stop within %g s and was killed; what was not committed is read again", name, seconds
+            )
+            child.kill()
+            child.wait()
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What a child does before it runs: have the kernel send it SIGTERM when its parent dies."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
