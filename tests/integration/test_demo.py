@@ -1,0 +1,108 @@
+"""`groundwatch demo` as a user runs it: embedded services, both workers, the incident seen, everything gone again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+DEMO = [sys.executable, "-u", "-m", "consumer", "demo"]
+
+
+def environment(temporary: Path) -> dict[str, str]:
+    # A production broker in the environment is nothing that a demo may ever write to.
+    return os.environ | {"TMPDIR": str(temporary), "GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "production.invalid:9092"}
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.full
+def test_the_incident_is_seen_and_every_event_accounted_for(tmp_path: Path) -> None:
+    summary_file, picture = tmp_path / "summary.json", tmp_path / "demo.svg"
+    with contextlib.ExitStack() as stack:
+        # The usual port is taken: by us, unless somebody has it already.
+        with contextlib.suppress(OSError):
+            stack.enter_context(socket.create_server(("127.0.0.1", 9108)))
+        process = subprocess.run(
+            [*DEMO, "--for", "60s", "--summary", str(summary_file), "--picture", str(picture)],
+            capture_output=True, text=True, timeout=240, env=environment(tmp_path),
+        )  # fmt: skip
+    assert process.returncode == 0, process.stdout + process.stderr
+    summary = json.loads(summary_file.read_bytes())
+    parts = ("sampled_out", "ignored", "scored", "unscored", "dead_lettered", "in_flight")
+    assert summary["events"] == sum(summary[part] for part in parts)
+    assert summary["in_flight"] == 0
+    assert summary["events"] > 500
+    assert min(summary["sampled_out"], summary["ignored"], summary["scored"], summary["dead_lettered"]) > 0
+    assert set(summary["dead_letter_reasons"]) == {"not_json", "missing:answer"}
+    assert summary["incident_start"] == 24.0
+    assert 0 < summary["incident_seen_seconds"] <= 21.0
+    before, during = (summary[f"rolling_{when}"]["topic_similarity"]["all"] for when in ("before", "during"))
+    assert during["high"] < before["low"]
+    assert "drop seen" in process.stdout
+    assert ":9108/metrics" not in process.stdout
+    assert "<svg" in picture.read_text(encoding="utf-8")
+    assert 'url("http' not in picture.read_text(encoding="utf-8")
+    assert not list(tmp_path.glob("groundwatch-demo-*"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_everything_within_ten_seconds(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(DEMO, stdout=subprocess.PIPE, text=True, env=environment(tmp_path))
+    assert process.stdout is not None
+    told = ""
+    while "worker logs" not in told:
+        told += process.stdout.readline()
+    address = re.search(r"http://(127\.0\.0\.1:\d+)/metrics", told)
+    assert address is not None
+    with urllib.request.urlopen(address[0], timeout=5) as reply:
+        assert b"groundwatch_" in reply.read()
+    started = children(process.pid)
+    assert len(started) >= 4
+    time.sleep(3)
+    asked = time.monotonic()
+    process.send_signal(number)
+    time.sleep(0.2)
+    process.send_signal(number)
+    told, _ = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 10
+    assert process.returncode == 130
+    assert "are stopped" in told
+    assert not [pid for pid in started if alive(pid)]
+    assert not list(tmp_path.glob("groundwatch-demo-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--for", "10s"], "takes 60s at least"),
+        (["--for", "soon"], "no duration"),
+        (["--summary", "/no/such/folder/s.json"], "there is no folder"),
+    ],
+)
+def test_bad_arguments_are_one_clear_message(arguments: list[str], message: str) -> None:
+    process = subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=60)
+    assert process.returncode == 2
+    assert message in process.stderr
+    assert "Traceback" not in process.stderr
