@@ -26,8 +26,8 @@ JUDGE_MARK = "groundwatch-judge"
 _MARK_KEYS = frozenset({"user", "app", "app_name", "service", "service_name", "service.name", "source", "client",
                         "name", "safety_identifier", "groundwatch"})  # fmt: skip
 _WRAPPERS = ("payload", "data", "body", "record", "message", "msg", "log", "event", "detail", "value", "after",
-             "document", "json", "params", "attributes", "properties", "trace", "run", "item", "result", "response", "output",
-             "outputs", "content", "request_response", "interaction", "turn", "row", "fields", "object",
+             "document", "json", "params", "attributes", "properties", "trace", "run", "item", "result", "response",
+             "output", "outputs", "content", "request_response", "interaction", "turn", "row", "fields", "object",
              "extra", "metadata", "completion", "entry", "events", "items", "records", "rows", "conversationTurns",
              "turns", "samples")  # fmt: skip
 _WRAPPER_DEPTH = 4
@@ -80,6 +80,13 @@ class Decoder:
             return self._decode(value, fallback_id, self._broker_time(broker_time))
         except RecursionError:
             raise DecodeError(Refusal.TOO_DEEP, "the record is nested too deep") from None
+        except DecodeError:
+            raise
+        except Exception as error:
+            # One bad event never stops a partition, not even by a fault of ours.
+            raise DecodeError(
+                Refusal.DECODER_FAULT, f"{type(error).__name__} while decoding; please report it"
+            ) from error
 
     def _broker_time(self, broker_time: float | None) -> float | None:
         return broker_time if broker_time is not None and EARLIEST <= broker_time < LATEST else None

@@ -161,7 +161,7 @@ def _rest_records(d: dict[str, Any]) -> Inside | None:
     if len(d) <= 4 and isinstance(records, list) and records and isinstance(records[0], dict) and "value" in records[0]:
         return Inside(_record(_only(records)["value"]))
     if isinstance(records, dict) and "eventSource" in d:
-        return Inside(_only([record for group in records.values() for record in group]))
+        return Inside(_only([record for group in records.values() if isinstance(group, list) for record in group]))
     return None
 
 
@@ -318,7 +318,8 @@ def _log_line(d: dict[str, Any]) -> Inside | None:
 def _loki(d: dict[str, Any]) -> Inside | None:
     streams = d.get("streams")
     if isinstance(streams, list) and streams and isinstance(streams[0], dict) and "values" in streams[0]:
-        entry = _only([value for stream in streams for value in stream.get("values", [])])
+        values = [stream.get("values") for stream in streams if isinstance(stream, dict)]
+        entry = _only([value for group in values if isinstance(group, list) for value in group])
         if isinstance(entry, list) and len(entry) >= 2:
             return Inside(_record(entry[1]), entry[0])
     return None

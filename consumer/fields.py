@@ -127,7 +127,7 @@ def _answer(form: Form, view: View, draft: Draft) -> bool:
 def _contexts(form: Form, view: View, draft: Draft, max_chunks: int) -> bool:
     seen, null_seen, bad = False, False, None
     for there, value in form.candidates("contexts", view):
-        if value is None:
+        if not there or value is None:
             null_seen = null_seen or there
             continue
         noted: list[str] = []
@@ -143,7 +143,7 @@ def _contexts(form: Form, view: View, draft: Draft, max_chunks: int) -> bool:
             draft.repairs += noted
             draft.contexts = _once(chunks, draft.repairs) if form.unique else tuple(chunks)
             return True
-    if not seen and _from_prompt(form, view, draft):
+    if _from_prompt(form, view, draft):
         return True
     if bad is not None and not seen:
         raise bad
@@ -188,7 +188,7 @@ def _reference(form: Form, view: View, repairs: list[str]) -> str | None:
             continue
         if isinstance(value, (str, list, dict)):
             if isinstance(value, list) and all(isinstance(item, str) for item in value):
-                text: str | None = "\n".join(item.strip() for item in value)
+                text: str | None = "\n".join(item.strip() for item in value if item.strip())
             else:
                 text = answer_of(value, repairs)
             if text:
@@ -230,11 +230,9 @@ def _conversation(form: Form, view: View, draft: Draft) -> None:
             draft.repairs.append(Repair.BAD_TURN)
             continue
         spoken = [turn for turn in turns if turn.role in ("user", "assistant")]
-        if spoken and spoken[-1].role == "assistant" and spoken[-1].content == draft.answer:
-            spoken.pop()
-        if spoken and spoken[-1].role == "user" and spoken[-1].content == draft.question:
-            spoken.pop()
-        draft.conversation = tuple(spoken)
+        question = draft.question
+        asked = [at for at, turn in enumerate(spoken) if turn.role == "user" and question and question in turn.content]
+        draft.conversation = tuple(spoken[: asked[-1]] if asked else spoken)
         return
 
 

@@ -138,7 +138,9 @@ def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -
     except ValueError as error:
         start = text.find("{")
         if not prefix_allowed or not 0 < start <= MAX_PREFIX or "\x00" in text[:start]:
-            raise DecodeError(Refusal.NOT_JSON, f"{_position(error)}; one JSON object is expected") from None
+            raise _not_text(raw) or DecodeError(
+                Refusal.NOT_JSON, f"{_position(error)}; one JSON object is expected"
+            ) from None
         document = read_json(text[start:].encode(), max_depth, read)
         read.repairs.append(Repair.TEXT_BEFORE_JSON)
         return document
@@ -204,8 +206,9 @@ def _after_registry_header(raw: bytes) -> tuple[bytes, str]:
             body = raw[1 + width :]
             if _starts_json(body):
                 return body, str(int.from_bytes(raw[1 : 1 + width]))
-    if len(raw) > 3 and (raw[1:4:2] == b"\x00\x00" or raw[:4:2] == b"\x00\x00") and raw.count(0) * 3 > len(raw):
-        raise _bad_encoding(raw, None)
+    wide = _wide_encoding(raw)
+    if wide:
+        raise DecodeError(Refusal.BAD_ENCODING, f"the value looks like {wide}; UTF-8 is expected")
     raise DecodeError(
         Refusal.UNSUPPORTED_FORMAT,
         "a schema-registry header without JSON behind it (Avro or Protobuf): let the producer use the JSON Schema "
@@ -234,14 +237,34 @@ def _gunzip(raw: bytes, max_bytes: int, allowed: bool) -> bytes:
     return body
 
 
-def _bad_encoding(raw: bytes, error: UnicodeDecodeError | None) -> DecodeError:
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:4:2] == b"\x00\x00" or raw[:3:2] == b"\x00\x00":
-        wide = "UTF-32" if raw.count(0) * 2 > len(raw) * 1.2 else "UTF-16"
-        return DecodeError(Refusal.BAD_ENCODING, f"the value looks like {wide}; UTF-8 is expected")
-    control = sum(byte < 9 or 13 < byte < 32 for byte in raw[:200])
-    if control * 20 > len(raw[:200]):
-        return DecodeError(Refusal.UNSUPPORTED_FORMAT, "the value is binary (Avro, Protobuf or compressed?), not JSON")
-    where = f"byte 0x{raw[error.start]:02x} at {error.start}" if error else "the bytes"
-    return DecodeError(
-        Refusal.BAD_ENCODING, f"{where} is not UTF-8 (Latin-1 or Windows-1252?); let the producer write UTF-8"
+def _bad_encoding(raw: bytes, error: UnicodeDecodeError) -> DecodeError:
+    return _not_text(raw) or DecodeError(
+        Refusal.BAD_ENCODING,
+        f"byte 0x{raw[error.start]:02x} at {error.start} is not UTF-8 (Latin-1 or Windows-1252?); "
+        "let the producer write UTF-8",
     )
+
+
+def _not_text(raw: bytes) -> DecodeError | None:
+    """The refusal of bytes that are a wider encoding or no text at all; None for what may be text."""
+    wide = _wide_encoding(raw)
+    if wide:
+        return DecodeError(Refusal.BAD_ENCODING, f"the value looks like {wide}; UTF-8 is expected")
+    head = raw[:200]
+    if sum(byte < 9 or 13 < byte < 32 for byte in head) * 20 > len(head):
+        return DecodeError(Refusal.UNSUPPORTED_FORMAT, "the value is binary (Avro, Protobuf, compressed?), not JSON")
+    return None
+
+
+def _wide_encoding(raw: bytes) -> str | None:
+    if raw[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):
+        return "UTF-32"
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "UTF-16"
+    # A JSON text begins with ASCII, so its first characters show where the zero bytes are.
+    head = raw[:8]
+    if len(head) < 8:
+        return None
+    if not any(head[1:4] + head[5:8]) or not any(head[0:3] + head[4:7]):
+        return "UTF-32"
+    return "UTF-16" if not any(head[1::2]) or not any(head[0::2]) else None

@@ -6,6 +6,7 @@ a JSON text; `parse(x)` does the same by name.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jmespath
+import orjson
 from jmespath import functions, visitor
 from jmespath.exceptions import JMESPathError
 
@@ -99,6 +101,9 @@ def folded(key: str) -> str:
 class _Functions(functions.Functions):
     @functions.signature({"types": []})
     def _func_parse(self, value: Any) -> Any:
+        if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"':
+            with contextlib.suppress(orjson.JSONDecodeError):
+                return orjson.loads(value)
         return unprinted(value, [])
 
 
@@ -135,6 +140,8 @@ class Expression:
     text: str
     steps: tuple[str, ...] = ()
     tree: Any = None
+    heads: frozenset[str] | None = None
+    """Top-level keys of which a record must have one for this to find anything; None where that is not known."""
 
     def find(self, view: View) -> tuple[bool, Any]:
         """Whether the record has it, and its value; a null value is there, too."""
@@ -145,11 +152,14 @@ class Expression:
                 if not there:
                     return False, None
             return True, node
+        if self.heads is not None and self.heads.isdisjoint(view.document):
+            return False, None
         try:
             value = _Interpreter(view).visit(self.tree, view.document)
         except (JMESPathError, TypeError, ValueError, RecursionError):
             return False, None
-        return value is not None, value
+        # A projection gives an empty list where there is nothing to project: only a plain path finds an empty list.
+        return value is not None and value != [], value
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +325,25 @@ def _expression(text: str, place: str, key: str) -> Expression:
     if _SIMPLE.fullmatch(text):
         return Expression(text, tuple(text.split(".")))
     try:
-        return Expression(text, (), jmespath.compile(text).parsed)
+        tree = jmespath.compile(text).parsed
+        return Expression(text, (), tree, _heads(tree))
     except JMESPathError as error:
         problem = str(error).splitlines()[0]
         raise MappingError(f"{place}: {key}: {text!r} is not a JMESPath expression: {problem}") from None
+
+
+def _heads(tree: Any) -> frozenset[str] | None:
+    """See `Expression.heads`: most expressions need no more than one look at the record's keys to be ruled out."""
+    kind, children = tree["type"], tree.get("children", [])
+    if kind == "field":
+        return frozenset([tree["value"]])
+    if kind == "or_expression":
+        heads = [_heads(child) for child in children]
+        return None if None in heads else frozenset().union(*(head for head in heads if head))
+    if kind in _LED_BY_FIRST or (kind == "function_expression" and tree["value"] == "parse"):
+        return _heads(children[0])
+    return None
+
+
+_LED_BY_FIRST = {"subexpression", "index_expression", "projection", "filter_projection", "flatten", "value_projection",
+                 "pipe", "and_expression"}  # fmt: skip

@@ -107,7 +107,9 @@ def _turns(value: Any) -> tuple[Turn, ...] | None:
         return None
     turns: list[Turn] = []
     for turn in value:
-        if type(turn) is not dict or turn.keys() != {"role", "content"} or turn["role"] not in _ROLES:
+        if type(turn) is not dict or turn.keys() != {"role", "content"}:
+            return None
+        if type(turn["role"]) is not str or turn["role"] not in _ROLES:
             return None
         if type(turn["content"]) is not str or not turn["content"]:
             return None

@@ -27,7 +27,8 @@ class Refusal(StrEnum):
     INCOMPLETE_ANSWER = "incomplete:answer"
     BAD_CONTEXT_SHAPE = "bad_context_shape"
     BAD_ANSWER_SHAPE = "bad_answer_shape"
-    BAD_QUESTION_SHAPE = "bad_question_shape"
+    DECODER_FAULT = "decoder_fault"
+    """A fault of ours; please report it with the record's shape."""
     REDACTION_TIMEOUT = "redaction_timeout"
 
 
@@ -53,7 +54,6 @@ class Repair(StrEnum):
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"
     AMBIGUOUS_TIME = "ambiguous_time"
-    NO_ID = "no_id"
     BAD_ID = "bad_id"
     LONG_ID = "long_id"
     BAD_FEEDBACK = "bad_feedback"

@@ -66,7 +66,7 @@ def turns_of(value: Any, repairs: list[str]) -> list[Turn] | None:
         return None if inner is None else turns_of(inner, repairs)
     if not isinstance(value, list) or not value:
         return None
-    if len(value) == 1 and isinstance(value[0], list):
+    if len(value) == 1 and isinstance(value[0], list) and value[0] and isinstance(value[0][0], (dict, list)):
         return turns_of(value[0], repairs)
     turns: list[Turn] = []
     for message in value:
@@ -217,7 +217,8 @@ def _joined_parts(parts: list[Any], repairs: list[str], depth: int) -> str | Non
         if isinstance(part, str):
             spoken.append(part)
         elif isinstance(part, dict):
-            if part.get("type") in _NOT_SPOKEN or part.get("thought") is True:
+            kind = part.get("type")
+            if (isinstance(kind, str) and kind in _NOT_SPOKEN) or part.get("thought") is True:
                 continue
             raw = next((part[k] for k in ("text", "content") if isinstance(part.get(k), str)), None)
             text = raw if raw is not None else text_of(part, repairs, depth + 1)

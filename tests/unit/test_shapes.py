@@ -1,0 +1,198 @@
+"""Every shape of contexts, questions and answers (field cases 26 and 70)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from consumer.python_repr import NotARepr, read_repr
+from consumer.reasons import DecodeError, Repair
+from consumer.shapes import chunks_of
+from consumer.turns import answer_of, question_of
+from metrics.event import Chunk
+
+
+def texts(value: Any) -> list[str]:
+    return [chunk.text for chunk in chunks_of(value, [], max_chunks=100)]
+
+
+# field case 26
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("one chunk", ["one chunk"]),
+        (["a b", "c d"], ["a b", "c d"]),
+        ('["a b","c d"]', ["a b", "c d"]),
+        ("['a b', \"c's\"]", ["a b", "c's"]),
+        ([{"page_content": "a b", "metadata": {"source": "x"}}], ["a b"]),
+        ([{"text": "a b"}], ["a b"]),
+        ([{"content": "a b"}], ["a b"]),
+        ([{"document": {"page_content": "a b"}}], ["a b"]),
+        ([["nested one"], ["nested two"]], ["nested one", "nested two"]),
+        ([["nested"]], ["nested"]),
+        ([None, "a"], ["a"]),
+        ("[Document(page_content='a b', metadata={'p': 1}), Document(page_content=\"c'd\")]", ["a b", "c'd"]),
+        (["Document(page_content='a b')"], ["a b"]),
+        (["page_content='a b' metadata={'x': <object at 0x7f>}"], ["a b"]),
+        ([{"q": "What is it?", "a": "A lamp."}], ["What is it?\nA lamp."]),
+        ([{"q": "only q", "a": ""}], ["only q"]),
+        ({"documents": [["a b", "c d"]], "ids": [["1", "2"]]}, ["a b", "c d"]),
+        ({"one": "first text", "two": "second text"}, ["first text", "second text"]),
+        ({"results": [{"node": {"text": "a b"}}]}, ["a b"]),
+        ([{"id": 1, "payload": {"page_content": "a b"}}], ["a b"]),
+        ([{"id": "v", "score": 0.5, "values": [0.1], "metadata": {"text": "a b"}}], ["a b"]),
+        ([{"_source": {"content": "a b"}, "_score": 2}], ["a b"]),
+        ([{"content": {"text": "a b"}, "location": {"type": "S3"}}], ["a b"]),
+        ([{"content": [{"type": "text", "text": "a b"}]}], ["a b"]),
+        (["", "  ", "a"], ["a"]),
+        ([], []),
+        ({}, []),
+        ("", []),
+        # Prose that only begins like a structure stays as it is.
+        ("[1] According to the handbook, lamps shine.", ["[1] According to the handbook, lamps shine."]),
+        ("(see below) lamps", ["(see below) lamps"]),
+        ("[1, 2]", ["[1, 2]"]),
+        ('{"wattage": 5}', ['{"wattage": 5}']),
+        # A printed text is no list of characters.
+        ("['not closed", ["['not closed"]),
+    ],
+)  # fmt: skip
+def test_contexts(value: Any, expected: list[str]) -> None:
+    assert texts(value) == expected
+
+
+@pytest.mark.parametrize("value", [42, 4.5, True, [1, 2], [[1]], [{"id": 1}], {"a": {"b": 3}}, [{"text": 5}]])
+def test_unknown_shapes_are_refused(value: Any) -> None:
+    with pytest.raises(DecodeError) as caught:
+        chunks_of(value, [], max_chunks=100)
+    assert caught.value.reason == "bad_context_shape"
+
+
+def test_null_and_blank_entries_are_counted() -> None:
+    repairs: list[str] = []
+    assert chunks_of([None, "a", None, " ", {"text": None}], repairs, max_chunks=9) == [Chunk("a")]
+    assert sorted(repairs) == ["blank_chunk", "null_chunk", "null_chunk", "null_chunk"]
+
+
+def test_too_many_chunks() -> None:
+    with pytest.raises(DecodeError) as caught:
+        chunks_of(["a"] * 11, [], max_chunks=10)
+    assert caught.value.reason == "too_many_chunks"
+    assert len(chunks_of(["a"] * 10, [], max_chunks=10)) == 10
+
+
+def test_id_score_and_source() -> None:
+    chunks = chunks_of(
+        [
+            {"segment_id": "s1", "score": "0.7", "content": "a", "document_name": "Guide"},
+            {"node": {"id_": "n", "text": "b", "metadata": {"file_name": "b.md"}}, "score": 0.5},
+            [{"page_content": "c", "metadata": {"source": "c.pdf"}}, 0.25],
+            {"doc_id": 0, "text": "d", "similarity": None},
+        ],
+        [],
+        max_chunks=9,
+    )
+    assert chunks == [
+        Chunk("a", "s1", 0.7, "Guide"), Chunk("b", "n", 0.5, "b.md"), Chunk("c", None, 0.25, "c.pdf"), Chunk("d", "0"),
+    ]  # fmt: skip
+
+
+# field case 67
+@pytest.mark.parametrize(
+    ("score", "read", "kinds"),
+    [
+        (0.7, 0.7, []),
+        ("0.7", 0.7, [Repair.NUMBER_IN_TEXT]),
+        ("NaN", None, [Repair.NON_FINITE_NUMBER]),
+        (True, None, [Repair.BAD_NUMBER]),
+        ("high", None, [Repair.BAD_NUMBER]),
+        (-0.0, 0.0, []),
+        (10**30, 1e30, []),
+    ],
+)
+def test_a_retrievers_score(score: Any, read: float | None, kinds: list[str]) -> None:
+    repairs: list[str] = []
+    assert chunks_of([{"text": "a", "score": score}], repairs, max_chunks=9)[0].score == read
+    assert repairs == kinds
+
+
+@pytest.mark.parametrize(
+    ("value", "question", "turns"),
+    [
+        ("Why?", "Why?", []),
+        (" Why? ", "Why?", []),
+        ([{"role": "user", "content": "Why?"}], "Why?", []),
+        ([{"role": "system", "content": "s"}, {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+          {"role": "user", "content": "Why?"}], "Why?", ["user: a", "assistant: b"]),
+        (json.dumps([{"role": "user", "content": "Why?"}]), "Why?", []),
+        ([{"type": "human", "content": "Why?"}], "Why?", []),
+        ([["system", "s"], ["human", "Why?"]], "Why?", []),
+        ([{"obj": "Human", "value": "Why?"}, {"obj": "AI", "value": "Because"}], "Why?", []),
+        ([{"from": "human", "value": "Why?"}], "Why?", []),
+        ([{"role": "user", "content": [{"type": "text", "text": "Why?"}, {"type": "image_url"}]}], "Why?", []),
+        ([{"role": "user", "parts": [{"text": "Why?"}]}], "Why?", []),
+        ({"question": "Why?"}, "Why?", []),
+        ({"messages": [{"role": "user", "content": "Why?"}]}, "Why?", []),
+        ({"text": "Why?"}, "Why?", []),
+        ([{"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "Why?"}}],
+         "Why?", []),
+        ("[HumanMessage(content='a'), AIMessage(content='b'), HumanMessage(content='Why?')]", "Why?",
+         ["user: a", "assistant: b"]),
+        ("[sic] Why?", "[sic] Why?", []),
+        ('{"lamp": 1}', '{"lamp": 1}', []),
+        ([{"role": "assistant", "content": "only me"}], None, []),
+    ],
+)  # fmt: skip
+def test_questions(value: Any, question: str | None, turns: list[str]) -> None:
+    read = question_of(value, [])
+    assert read is not None
+    assert read[0] == question
+    assert [f"{turn.role}: {turn.content}" for turn in read[1]] == turns
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (" Yes. ", "Yes."),
+        ([{"type": "text", "text": "Yes"}, {"type": "text", "text": ", it is."}], "Yes, it is."),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Yes."}], "Yes."),
+        (["Yes.", "It is."], "Yes. It is."),
+        (["是的。", "没错。"], "是的。没错。"),
+        ({"role": "assistant", "content": "Yes."}, "Yes."),
+        (
+            {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}, {"message": {"content": "No."}}]},
+            "Yes.",
+        ),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}, ""),
+        ({"content": [{"text": "Yes."}]}, "Yes."),
+        ("content='Yes.' additional_kwargs={}", "Yes."),
+        ("AIMessage(content='Yes.', additional_kwargs={})", "Yes."),
+        (json.dumps({"answer": "Yes."}), "Yes."),
+        # An answer may be JSON by right.
+        ('{"watt": 5}', '{"watt": 5}'),
+        ("[1] says so.", "[1] says so."),
+        ("", ""),
+    ],
+)
+def test_answers(value: Any, answer: str) -> None:
+    assert answer_of(value, []) == answer
+
+
+@pytest.mark.parametrize("value", [5, True, {"tokens": 5}, [1]])
+def test_what_is_no_answer(value: Any) -> None:
+    assert answer_of(value, []) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "word", "f(x", "['a'", "{'a': }", "x=5", "[" * 10_000, "Doc(" * 10_000, "1 + 1", "a.b.c", "{1, 'a': 2}"],
+)
+def test_what_python_did_not_print(text: str) -> None:
+    with pytest.raises(NotARepr):
+        read_repr(text)
+
+
+def test_escapes_of_printed_texts() -> None:
+    assert read_repr(r"['a\nb', 'c\'d', '\u4f60\x41', r'\n', b'x']") == ["a\nb", "c'd", "你A", r"\n", "x"]
