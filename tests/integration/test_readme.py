@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
+from consumer.decode import Decoder
 from consumer.embedded import free_port
+from consumer.settings import Settings
+from tests.topic_making import make_topic
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -130,6 +134,26 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 def test_the_readme_names_the_two_commands_first() -> None:
     assert steps()[:2] == ["make demo", "make test"]
+
+
+def test_the_client_of_the_readme_logs_an_event(kafka: str) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", README, re.S | re.M)
+    topic = f"{uuid.uuid4().hex[:8]}.events"
+    make_topic(kafka, topic, 1)
+    code = code.replace("localhost:9092", kafka).replace("qa.events", topic)
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": topic, "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe([topic])
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        event = Decoder(Settings().decode).decode(message.value() or b"", fallback_id="x", broker_time=None).event
+    finally:
+        consumer.close()
+    assert event.question == "How many days of leave do I have?"
+    assert event.labels["app"] == "hr-helpdesk"
 
 
 @pytest.mark.full
