@@ -12,7 +12,7 @@ from consumer.spans import AFTER, BEFORE, DASH, SAYS_OTHER, SPACE, Span, accepte
 
 _S = rf"[{SPACE}{DASH}.]"
 _PLUS = re.compile(
-    rf"(?<![0-9A-Za-z+])(?:\+{_S}?|00)([1-9][0-9]{{0,14}}(?:(?:{_S}|[{SPACE}]?[/(（)）]){{1,2}}[0-9]{{1,14}}){{0,7}})"
+    rf"(?:(?<![A-Za-z+])\+{_S}?|(?<![0-9A-Za-z+])00)([1-9][0-9]{{0,14}}(?:(?:{_S}|[{SPACE}]?[/(（)）]){{1,2}}[0-9]{{1,14}}){{0,7}})"
     r"(?![0-9A-Za-z])"
 )
 _NATIONAL = re.compile(
@@ -82,8 +82,10 @@ def _international(match: re.Match[str]) -> Span | None:
         shortest, longest = _LENGTHS.get(country, _ANY_LENGTH)
         if not shortest <= len(national) <= longest:
             continue
-        # A plain +12345678 is as likely a difference, and 00... a serial number with leading zeros.
-        if (count == 1 and len(digits) < 10) or (not plus and count == 1 and country != "86"):
+        # A plain +12345678 is as likely a difference, 00... a serial number with leading zeros.
+        if len(digits) < 10 and (count == 1 or not plus):
+            return None
+        if count == 1 and not plus and country != "86":
             return None
         return Span(match.start(), groups[count - 1][1], "PHONE", national, country)
     return None

@@ -24,7 +24,7 @@ PATTERN_BUDGET_SECONDS: Final = 0.25
 """For a user's own patterns, per event; beyond it the event is refused rather than let out unredacted."""
 _TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]*)-([0-9]{1,6})\]")
 _HASHED = "redacted-"
-_MOST_PASSES = 4
+_MOST_PASSES = 8
 
 
 class Redactor:
