@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Callable
 from typing import Final
 
 import regex
@@ -38,8 +39,9 @@ class Redactor:
         )
 
     def redact(self, event: Event) -> Event:
-        """The event without personal data in question, contexts (with their ids and sources), answer, reference,
-        conversation and label values; the same object where there is none.
+        """The event without personal data in question, contexts, answer, reference, conversation and label values; the
+        same object where there is none. In the ids and sources of chunks only e-mail addresses and the user's own
+        patterns are looked for: they are made of numbers that pass any check by chance.
 
         The event id and the trace id must stay unique, so they carry no token: one with an e-mail address or a match of
         a user's own pattern becomes `redacted-` and 32 hex digits of its SHA-256.
@@ -54,14 +56,17 @@ class Redactor:
         tokens = _Tokens(event)
 
         def text(value: str) -> str:
-            return _redacted(value, find, tokens)
+            return _redacted(value, find.spans, tokens)
 
         def optional(value: str | None) -> str | None:
             return text(value) if value else value
 
+        def name(value: str | None) -> str | None:
+            return _redacted(value, find.spans_in_name, tokens) if value else value
+
         question = optional(event.question)
         contexts = tuple(
-            Chunk(text(c.text), id=optional(c.id), score=c.score, source=optional(c.source)) for c in event.contexts
+            Chunk(text(c.text), id=name(c.id), score=c.score, source=name(c.source)) for c in event.contexts
         )
         redacted = Event(
             id=_redacted_id(event.id, find),
@@ -90,17 +95,19 @@ class _Finder:
 
     def spans(self, text: str) -> list[Span]:
         """In order, without overlap, and none that touches a token that stands there already."""
-        spans = find_personal_data(text, self._kinds)
+        return self._free(text, find_personal_data(text, self._kinds))
+
+    def spans_in_name(self, name: str) -> list[Span]:
+        """As `spans`, for an id or a file name: no numbers."""
+        return self._free(name, find_personal_data(name, self._kinds & {"EMAIL"}))
+
+    def _free(self, text: str, spans: list[Span]) -> list[Span]:
         if self._patterns:
             spans = _merged(spans + self._own(text), text)
         if spans and "[" in text:
             tokens = [m.span() for m in _TOKEN.finditer(text)]
             spans = [s for s in spans if not any(s.start < end and start < s.end for start, end in tokens)]
         return spans
-
-    def personal_id(self, value: str) -> bool:
-        # Numbers are what ids are made of: 16 digits that pass a check are no card here.
-        return bool(find_personal_data(value, self._kinds & {"EMAIL"}) or self._own(value))
 
     def _own(self, text: str) -> list[Span]:
         found = []
@@ -151,10 +158,10 @@ def _highest_tokens(event: Event) -> dict[str, int]:
     return highest
 
 
-def _redacted(text: str, find: _Finder, tokens: _Tokens) -> str:
+def _redacted(text: str, find: Callable[[str], list[Span]], tokens: _Tokens) -> str:
     # What a replacement leaves beside it may now stand alone and read as a number, so it is looked at again.
     for _ in range(_MOST_PASSES):
-        spans = find.spans(text)
+        spans = find(text)
         if not spans:
             break
         parts, at = [], 0
@@ -166,7 +173,7 @@ def _redacted(text: str, find: _Finder, tokens: _Tokens) -> str:
 
 
 def _redacted_id(value: str, find: _Finder) -> str:
-    if value.startswith(_HASHED) or not find.personal_id(value):
+    if value.startswith(_HASHED) or not find.spans_in_name(value):
         return value
     return _HASHED + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

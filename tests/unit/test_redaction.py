@@ -54,7 +54,7 @@ PERSONAL = [
     ("CARD", [
         "4111111111111111", "4111 1111 1111 1111", "4111-1111-1111-1111", "5500 0000 0000 0004", "378282246310005",
         "3782 822463 10005", "6222021234567890128", "6011 0009 9013 9424", "3530111333300000", "30569309025904",
-        "4222222222222", "２２２３００３１２２００３２２２",
+        "4222222222222", "6799990100000000019", "２２２３００３１２２００３２２２",
     ]),
     ("ID", [
         "11010519491231002X", "11010519491231002x", "110105 19491231 002X", "440524188001010014",  # China
@@ -114,7 +114,8 @@ ORDINARY = [
     "912-34-5678", "123-00-6789", "123-45-0000", "1234-5678-9012-3456", "4111 1111 1111 1112", "110105194912310021",
     "110105199913310025", "GB29 NWBK 6016 1331 9268 18", "GB 12 34 56 C", "DE", "user@localhost", "@mention 12",
     "a@b", "1e10", "3840x2160", "+5 %", "+1000000", "GDP 17963170000000", "100 200 300 400", "§ 12 (3) 2026",
-    "ISO 9001:2015", "RFC 2119", "HTTP 404", "A4 210 x 297", "0x7ffee4b2", "Nr. 4711", "1st 2nd 3rd",
+    "ISO 9001:2015", "RFC 2119", "id 4243557355858281972", "ISBN 4-04-425304-82",
+    "ISBN 4-00-115702-8", "HTTP 404", "A4 210 x 297", "0x7ffee4b2", "Nr. 4711", "1st 2nd 3rd",
 ]  # fmt: skip
 
 
@@ -133,12 +134,15 @@ def test_one_value_has_one_token_in_the_whole_event() -> None:
         conversation=(Turn("user", "I am alice@example.com"), Turn("assistant", "Hello")),
         labels={"customer": "alice@example.com", "app": "hr"},
     )
-    named = Chunk("x", id="alice@example.com#1", source="13812345678.txt")
+    named = Chunk("x", id="alice@example.com#4243557355858281972", source="13812345678.txt")
     before = replace(before, contexts=(*before.contexts, named))
     after = REDACTOR.redact(before)
     assert after.question == "Call me on [PHONE-1] or [EMAIL-1]"
-    assert after.answer == "We call [PHONE-1] (not [PHONE-3]) and write to [EMAIL-1]."
-    assert after.contexts == (Chunk("Office: [PHONE-1]"), Chunk("x", id="[EMAIL-1]#1", source="[PHONE-2].txt"))
+    assert after.answer == "We call [PHONE-1] (not [PHONE-2]) and write to [EMAIL-1]."
+    assert after.contexts == (
+        Chunk("Office: [PHONE-1]"),
+        Chunk("x", id="[EMAIL-1]#4243557355858281972", source="13812345678.txt"),
+    )
     assert after.reference == "[PHONE-1]"
     assert after.conversation == (Turn("user", "I am [EMAIL-1]"), Turn("assistant", "Hello"))
     assert after.labels == {"customer": "[EMAIL-1]", "app": "hr"}

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from consumer.decode import Decoder
 from consumer.sampling import KeyCheck, KeyIsNotId, Sampler, unit_interval
-from consumer.settings import Sampling, Settings
+from consumer.settings import Decode, Sampling, Settings
 from metrics.event import Event
 
 IDS = st.binary(min_size=1, max_size=60)
@@ -94,6 +95,31 @@ def test_odd_ids_are_ids() -> None:
     ids = [b"0", b"null", b" ", b"qa.events-0-1", b"qa.events-0-2", b"\xff\xfe"]
     units = {unit_interval("groundwatch", event_id) for event_id in ids}
     assert len(units) == len(ids)
+
+
+@pytest.mark.parametrize("given", ["", '"id": null, ', '"id": "", ', '"id": "  ", '])
+def test_missing_ids_never_collapse_into_one(given: str) -> None:
+    # field case 71 (c): events without an id are told apart by their position, the same at every reading.
+    decoder, one = Decoder(Decode()), sampler(rate=0.25)
+    record = f'{{{given}"question": "q", "contexts": ["c"], "answer": "a"}}'.encode()
+
+    def chosen() -> list[int]:
+        kept = []
+        for offset in range(400):
+            decoded = decoder.decode(record, fallback_id=f"qa.events-0-{offset}", broker_time=1.8e9).event
+            if one.decide(decoded.id.encode(), decoded, {}, ()).kept:
+                kept.append(offset)
+        return kept
+
+    first = chosen()
+    assert 60 <= len(first) <= 140
+    assert chosen() == first
+
+
+def test_one_id_for_all_events_is_one_decision() -> None:
+    # field case 71 (c): what claims to be one event is sampled as one; nothing random hides the fault.
+    one = sampler(rate=0.5)
+    assert len({one.decide(b"same", EVENT, {}, ()).kept for _ in range(100)}) == 1
 
 
 @pytest.mark.parametrize(
