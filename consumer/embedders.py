@@ -1,47 +1,222 @@
-"""The evaluator that the settings ask for: embedder, cache, metrics."""
+"""The evaluator that the settings ask for: model, cache, metrics; ready for use when it is returned."""
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter
 
-from consumer.settings import Embedding, Settings
-from metrics.embedding import LocalEmbedder
-from metrics.encoder import load_encoder
+from consumer.cache import MEMORY_RESULTS, CachedEmbedder, Memory
+from consumer.redis_vectors import RESULTS, RedisVectors
+from consumer.settings import Embedding, Redis, Settings
+from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
+from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
-from metrics.model_files import read_manifest
-from metrics.model_store import default_dir, ready_model
+from metrics.metric import Embedder, Text
+from metrics.model_files import ModelError, read_manifest
+from metrics.model_store import SOURCES, default_dir, hub_model, ready_model
+from metrics.outcome import Unscored
 from metrics.similarity import build_metrics
-from metrics.tokens import read_tokens
+
+log = logging.getLogger(__name__)
+
+ENDPOINT = "openai"
+WARM_UP_SECONDS = 120.0
+MEMORY_CACHE, REDIS_CACHE = "embedding_memory", "embedding_redis"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in use. `precision` is part of what a cached vector is known by; `note` says it all in one line."""
+
+    embedder: Embedder
+    precision: str
+    revision: str
+    note: str
 
 
 def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> Evaluator:
-    """Raises:
-    ModelError: the model cannot be had.
-    ValueError: an unknown metric.
+    """Prepare and load the model, warm it up, put the cache in front of it. Slow: seconds, and more on first use.
+
+    Must be called in the process that evaluates: a fork would not carry the model's threads.
+
+    Raises:
+        ModelError: the model cannot be had or does not work; what to do is in the message.
+        ValueError: an unknown metric, or a Redis URL that is none.
     """
     metrics = build_metrics(settings.scoring.metrics, settings.scoring.aggregation)
-    return Evaluator(metrics, _local(settings.embedding), sketches=settings.scoring.sketch)
+    registry = registry or CollectorRegistry()
+    texts = Counter(
+        "groundwatch_embedded_texts_total",
+        "Texts given to the model: whole, split over windows, blank; vectors recomputed or given up as not finite.",
+        ["kind"],
+        registry=registry,
+    )
+    requests = Counter(
+        "groundwatch_cache_requests_total", "Cache look-ups and writes, by key.", ["cache", "result"], registry=registry
+    )
+    loaded = load_embedder(settings.embedding, _counting({kind: texts.labels(kind) for kind in KINDS}))
+    warm_up(loaded.embedder)
+    log.info("embedder: %s", loaded.note)
+    memory_counts = _counting({result: requests.labels(MEMORY_CACHE, result) for result in MEMORY_RESULTS})
+    redis_counts = _counting({result: requests.labels(REDIS_CACHE, result) for result in RESULTS})
+    cached = CachedEmbedder(
+        loaded.embedder,
+        precision=loaded.precision,
+        memory=Memory(settings.redis.lru_entries),
+        remote=_remote(settings.redis, redis_counts),
+        count_memory=memory_counts,
+    )
+    return Evaluator(metrics, cached, sketches=settings.scoring.sketch)
 
 
 def models_dir(settings: Embedding) -> Path:
     return settings.models_dir or default_dir(os.environ)
 
 
-def _local(settings: Embedding) -> LocalEmbedder:
+def load_embedder(settings: Embedding, count: Count) -> Loaded:
+    """The model that `embedding.model` names. No model hub is asked.
+
+    Raises:
+        ModelError: it cannot be had.
+    """
+    if settings.model == ENDPOINT:
+        return _endpoint(settings, count)
+    # libgomp reads this when torch is imported: waiting threads that spin starve whatever else runs on the machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        import torch
+    except ImportError as error:
+        raise ModelError(f"{error}: pip install 'groundwatch[models]'") from None
+    torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+    return _packaged(settings, count) if settings.model in SOURCES else _foreign(settings, count)
+
+
+def _packaged(settings: Embedding, count: Count) -> Loaded:
+    from metrics.encoder import load_encoder
+    from metrics.precision import chosen
+    from metrics.tokens import read_tokens
+
     folder = ready_model(models_dir(settings), settings.model, settings.revision)
     manifest = read_manifest(folder)
-    torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
-    network = load_encoder(folder, "bf16")
-    return LocalEmbedder(
-        manifest.name,
-        manifest.revision[:12],
-        network.network.hidden,
-        read_tokens(folder),
-        network,
-        lambda: load_encoder(folder, "fp32"),
-        settings.window_overlap,
+    tokens = read_tokens(folder)
+    if settings.precision == "auto":
+        choice = chosen(folder, tokens)
+        precision = choice.precision
+        why = "; ".join(
+            f"{t.precision} {t.tokens_per_second:.0f} tokens/s, cosines within {t.difference:.1e}"
+            for t in choice.trials
+        )
+    else:
+        precision, why = settings.precision, "by settings"
+    network = load_encoder(folder, precision)
+    embedder = LocalEmbedder(
+        model=manifest.name,
+        revision=manifest.revision[:12],
+        dimension=network.network.hidden,
+        tokens=tokens,
+        network=network,
+        exact=lambda: load_encoder(folder, "fp32"),
+        overlap=settings.window_overlap,
+        batch_tokens=_batch_tokens(settings),
+        count=count,
     )
+    return Loaded(embedder, precision, manifest.revision, f"{embedder.identity}, {precision} ({why})")
+
+
+def _foreign(settings: Embedding, count: Count) -> Loaded:
+    from metrics.foreign_model import content_revision, foreign_embedder
+
+    path = Path(settings.model).expanduser()
+    if path.is_dir():
+        folder, revision = path, content_revision(path)
+        if not revision.startswith(settings.revision):
+            raise ModelError(f"{path} has revision {revision[:12]}, but embedding.revision is {settings.revision}")
+    else:
+        folder = hub_model(models_dir(settings), settings.model, settings.revision)
+        revision = read_manifest(folder).revision
+    if settings.precision not in ("auto", "fp32"):
+        raise ModelError(f"embedding.precision {settings.precision} is for packaged models ({', '.join(SOURCES)})")
+    embedder = foreign_embedder(
+        folder,
+        path.name if path.is_dir() else settings.model,
+        revision=revision[:12],
+        overlap=settings.window_overlap,
+        batch_tokens=_batch_tokens(settings),
+        count=count,
+    )
+    return Loaded(embedder, "fp32", revision, f"{embedder.identity}, fp32 (sentence-transformers)")
+
+
+def _endpoint(settings: Embedding, count: Count) -> Loaded:
+    embedder = connect(
+        settings.endpoint,
+        settings.endpoint_model,
+        settings.endpoint_key.get_secret_value(),
+        revision=settings.revision,
+        timeout_seconds=settings.endpoint_timeout_seconds,
+        window_characters=settings.endpoint_window_characters,
+        batch_size=settings.batch_size,
+        count=count,
+    )
+    return Loaded(embedder, "endpoint", settings.revision, embedder.identity)
+
+
+def _batch_tokens(settings: Embedding) -> int:
+    """`batch_size` counts texts of 64 tokens: longer ones make smaller batches."""
+    return settings.batch_size * (BATCH_TOKENS // 32)
+
+
+def warm_up(embedder: Embedder, seconds: float = WARM_UP_SECONDS) -> None:
+    """One vector, within `seconds`: a model that hangs must not do so after the group was joined.
+
+    Raises:
+        ModelError: no vector in time.
+    """
+    results: list[object] = []
+
+    def embed() -> None:
+        try:
+            results.extend(embedder.embed([Text("passage", "Is anybody there?")]))
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=embed, name="warm-up", daemon=True)
+    started = time.monotonic()
+    thread.start()
+    thread.join(seconds)
+    if not results:
+        raise ModelError(f"the model gave no vector within {time.monotonic() - started:.0f} s; see groundwatch doctor")
+    if isinstance(results[0], Exception | Unscored):
+        raise ModelError(f"the model gives no vector: {results[0]!r}; run: groundwatch models verify")
+
+
+def _remote(settings: Redis, count: Callable[[str, int], None]) -> RedisVectors | None:
+    if not settings.cache_url:
+        log.info("redis.cache_url is not set: embeddings are kept in this process only (%d)", settings.lru_entries)
+        return None
+    remote = RedisVectors(
+        settings.cache_url,
+        budget_seconds=settings.lookup_budget_ms / 1000,
+        ttl_seconds=settings.ttl_hours * 3600,
+        count=count,
+    )
+    policy = remote.eviction_policy()
+    if policy is None:
+        log.warning("the embedding cache in Redis does not answer; embeddings are computed until it does")
+    elif policy == "noeviction":
+        log.warning(
+            "redis.cache_url has maxmemory-policy noeviction: when it is full it stores nothing; use allkeys-lru"
+        )
+    return remote
+
+
+def _counting(children: dict[str, Counter]) -> Callable[[str, int], None]:
+    """A `Count` over series that exist from the start, at 0."""
+    return lambda kind, number: children[kind].inc(number)

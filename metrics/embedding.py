@@ -25,8 +25,8 @@ RULE = "windows/1"
 BATCH_TOKENS = 2048
 """Tokens in one pass of the network: enough to fill the cores, and some 40 MB of activations."""
 KINDS = ("whole", "split", "blank", "recomputed", "non_finite")
-"""What is counted: texts that fit the window, were split over several, had nothing to read; vectors that were not finite
-and were computed again alone in float32; texts given up because they still were not."""
+"""What is counted: texts that fit the window, were split over several, had nothing to read; vectors that were not
+finite and were computed again alone in float32; texts given up because they still were not."""
 Count = Callable[[str, int], None]
 """Called with one of `KINDS` and how many."""
 

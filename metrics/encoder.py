@@ -11,6 +11,7 @@ transformers is not imported: it would cost memory and start-up time for code th
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,8 @@ from torch.nn import functional
 from metrics.model_files import ModelError, read_json
 
 Precision = Literal["fp32", "bf16", "int8"]
-"""`bf16`: all dense layers but those that make query, key and value multiply in bfloat16; attention, sums and norms stay
-in float32 (bfloat16 there doubles the error of a cosine, and saves no time). `int8`: dynamic, per output channel."""
+"""`bf16`: all dense layers but those that make query, key and value multiply in bfloat16; attention, sums and norms
+stay in float32 (bfloat16 there doubles the error of a cosine, and saves no time). `int8`: dynamic, per channel."""
 Dense = Callable[[Tensor], Tensor]
 
 
@@ -209,7 +210,10 @@ def _bfloat16(weight: Tensor, bias: Tensor) -> Dense:
 def _int8(weight: Tensor, bias: Tensor) -> Dense:
     scale = weight.abs().amax(1).clamp(min=1e-12) / 127.0
     zero = torch.zeros(len(weight), dtype=torch.long)
-    quantised = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
+    with warnings.catch_warnings():
+        # torch means to drop these; without them int8 is not to be had, and is left out.
+        warnings.simplefilter("ignore", UserWarning)
+        quantised = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
     packed = torch.ops.quantized.linear_prepack(quantised, bias)
 
     def dense(x: Tensor) -> Tensor:

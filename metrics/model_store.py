@@ -1,6 +1,7 @@
 """The folder of prepared models: made once from installed packages, atomically, and read without asking any hub.
 
-<models_dir>/<name>/<first 12 digits of the revision>/   model.safetensors tokenizer.json config.json ... groundwatch.json
+<models_dir>/<name>/<first 12 digits of the revision>/ holds model.safetensors, tokenizer.json, config.json and so on,
+and the manifest (groundwatch.json).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from metrics.model_files import (
     write_manifest,
 )
 
+PREPARE = "groundwatch models prepare"
 MINILM = "all-MiniLM-L6-v2"
 
 
@@ -86,6 +88,57 @@ def ready_model(models_dir: Path, name: str, revision: str = "") -> Path:
     return folder
 
 
+def hub_model(models_dir: Path, name: str, revision: str = "") -> Path:
+    """The folder of a model by name that was prepared earlier. Nothing is downloaded.
+
+    Raises:
+        ModelError: it is not prepared.
+    """
+    found = _matching(models_dir, name, revision)
+    if len(found) == 1:
+        return found[0]
+    wanted = f"{name} {revision}".strip()
+    if found:
+        raise ModelError(f"several revisions of {wanted} are prepared: pin one with embedding.revision")
+    raise ModelError(
+        f"{wanted} is not prepared in {models_dir}; run, where the model hub can be reached: {PREPARE} {name}"
+    )
+
+
+def prepare_hub_model(models_dir: Path, name: str, revision: str, fetch: Callable[[str, str, Path], str]) -> Path:
+    """Fetch a model by name into the store; `fetch(name, revision, folder)` fills the folder and returns the commit.
+
+    Raises:
+        ModelError: it cannot be fetched, or the folder cannot be written.
+    """
+    home = models_dir / _folder_name(name)
+    with _locked(home):
+        working = Path(tempfile.mkdtemp(prefix=".preparing-", dir=home))
+        try:
+            working.chmod(0o755)
+            commit = fetch(name, revision, working)
+            write_manifest(working, name=name, revision=commit, source=f"hub: {name}", licence="see the model's page")
+            folder = home / commit[:12]
+            if folder.exists():
+                shutil.rmtree(folder)
+            working.rename(folder)
+        finally:
+            shutil.rmtree(working, ignore_errors=True)
+    return folder
+
+
+def _folder_name(name: str) -> str:
+    return name.replace("/", "--")
+
+
+def _matching(models_dir: Path, name: str, revision: str) -> list[Path]:
+    return [
+        folder
+        for folder, manifest in prepared(models_dir)
+        if isinstance(manifest, Manifest) and manifest.name == name and manifest.revision.startswith(revision)
+    ]
+
+
 def _usable(folder: Path) -> bool:
     try:
         read_manifest(folder)
@@ -95,11 +148,7 @@ def _usable(folder: Path) -> bool:
 
 
 def _already_prepared(models_dir: Path, source: Source, revision: str) -> Path:
-    usable = [
-        folder
-        for folder, manifest in prepared(models_dir)
-        if isinstance(manifest, Manifest) and manifest.name == source.name and manifest.revision.startswith(revision)
-    ]
+    usable = _matching(models_dir, source.name, revision)
     if len(usable) == 1:
         return usable[0]
     wanted = f"{source.name} {revision}".strip()

@@ -1,7 +1,7 @@
 """The tokeniser of the packaged model: its character map, and its Unigram pieces as a SentencePiece model.
 
-SentencePiece itself cuts the text: the same ids as the tokenizers package gives, a tenth of its time, and 60 MB where that
-takes 280 MB for a vocabulary of 250,000. A tokenizer.json is written beside it for transformers.
+SentencePiece itself cuts the text: the same ids as the tokenizers package gives, in a tenth of its time, and in 60 MB
+where that takes 280 MB for a vocabulary of 250,000. A tokenizer.json is written beside it for transformers.
 """
 
 from __future__ import annotations
