@@ -13,6 +13,8 @@ FLOOR = 0.001
 TICK_SECONDS = 0.2
 QUEUE_SECONDS = 2.0
 """While shedding, the queue is steered to this much work, so that what is admitted is fresh when it is scored."""
+PAUSE_SECONDS = 5.0
+"""More work than this in the queue pauses the partitions; a longer queue would only make what is scored older."""
 HEADROOM = 0.95
 RECOVERY_SECONDS = 10.0
 MEMORY = 0.3
@@ -38,6 +40,11 @@ class Admission:
     @property
     def shedding(self) -> bool:
         return self._shedding
+
+    def queue_limit(self, batch_events: int, most: int) -> int:
+        """How many events may wait for a score before partitions are paused: a few seconds of work, at least two
+        batches (the service rate is unknown before the first), at most `most`."""
+        return min(most, max(2 * batch_events, int(self._service_rate * PAUSE_SECONDS)))
 
     def served(self, events: int, seconds: float) -> None:
         """A batch of `events` took `seconds` of the inference thread."""

@@ -46,6 +46,7 @@ class Inference:
         self._served = served
         self._beat = beat
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopping = False
         self._thread = threading.Thread(target=self._loop, name="inference", daemon=True)
 
     def start(self) -> None:
@@ -64,7 +65,11 @@ class Inference:
         return self._thread.is_alive()
 
     def stop(self, seconds: float) -> None:
-        """End after the batch at hand; what is queued is left undone (it was not committed)."""
+        """End after the batch at hand; what is queued is left undone (it was not committed).
+
+        Waits up to `seconds`: a process that ends while the model computes in a thread is aborted by its runtime.
+        """
+        self._stopping = True
         self._jobs.put(None)
         self._thread.join(seconds)
 
@@ -80,7 +85,7 @@ class Inference:
             first = self._jobs.get(timeout=IDLE_SECONDS)
         except queue.Empty:
             return []
-        if first is None:
+        if first is None or self._stopping:
             return None
         batch = [first]
         deadline = self._now() + self._batch_wait

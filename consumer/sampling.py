@@ -77,6 +77,8 @@ class Sampler:
         self.highest_rate = 1.0 if self._event_rules else max((settings.rate, *settings.segment_rates.values()))
         self.reads_headers = bool(self._id_header or self._header_rules)
         """Whether anything is decided from headers; a caller may leave them unread where it is False."""
+        self.samples_early = self.highest_rate < 1.0 and (self._key_is_id or bool(self._id_header))
+        """Whether stage 1 can drop anything: an id that is seen before decoding, and a rate below 1."""
         self._early = _threshold(self.highest_rate)
 
     def early_id(self, key: bytes | None, headers: Headers | None) -> bytes | None:

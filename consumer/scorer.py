@@ -31,7 +31,9 @@ from metrics.outcome import Reason, Scored
 
 log = logging.getLogger(__name__)
 
-BATCH = 1000
+RECORDS_SAMPLED_EARLY = 1000
+RECORDS = 100
+"""Without early sampling every record of a poll may become work, so a poll takes fewer: back-pressure acts in time."""
 POLL_SECONDS = 0.05
 LAG_SECONDS = 2.0
 REVOKE_SECONDS = 5.0
@@ -92,6 +94,7 @@ class Scorer:
             served=self._served,
             beat=lambda: parts.pulse.beat("inference"),
         )
+        self._most = RECORDS_SAMPLED_EARLY if parts.sampler.samples_early else RECORDS
         self._stopping = False
         self._fatal: str | None = None
         self._last_commit = self._last_lag = now()
@@ -145,17 +148,19 @@ class Scorer:
             raise ScorerStopped(self._fatal)
         if not self._inference.alive:
             raise ScorerStopped("the inference thread died; its fault is in the log above")
-        self._take(consume(self._consumer, BATCH, timeout))
+        self._take(consume(self._consumer, self._most, timeout))
         self._outputs.serve()
         self._steer()
 
     def _steer(self) -> None:
         """Back-pressure, commits and gauges."""
         inflight = self._offsets.in_flight()
-        limit = self._settings.scorer.max_inflight
-        if not self.partitions.paused and inflight >= limit:
+        most = self._settings.scorer.max_inflight
+        queued = self._inference.queued
+        limit = self._admission.queue_limit(self._settings.scorer.batch_events, most)
+        if not self.partitions.paused and (inflight >= most or queued >= limit):
             self.partitions.pause()
-        elif self.partitions.paused and inflight <= limit // 2:
+        elif self.partitions.paused and inflight <= most // 2 and queued <= limit // 2:
             self.partitions.resume()
         now = self._now()
         if now - self._last_commit >= self._settings.scorer.commit_interval_seconds:
@@ -318,7 +323,7 @@ class Scorer:
         self._drain(None, self._now() + self._settings.scorer.shutdown_seconds / 2)
         left = self._offsets.in_flight()
         self.partitions.commit_now()
-        self._inference.stop(0.0)
+        self._inference.stop(self._settings.scorer.shutdown_seconds / 4)
         self._outputs.abandon()
         log.info("stopped: %s; %d in flight, to be read again", self._metrics.tally(), left)
 

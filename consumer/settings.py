@@ -192,6 +192,8 @@ class Embedding(Section):
     endpoint_model: str = ""
     endpoint_key: SecretStr = SecretStr("")
     endpoint_timeout_seconds: PositiveSeconds = 20.0
+    endpoint_window_characters: Annotated[int, Field(ge=100)] = 4000
+    """Longer texts are cut into windows: the endpoint does not say how many tokens its model takes."""
 
 
 class Redis(Section):
@@ -217,7 +219,7 @@ class Scorer(Section):
     max_delay_seconds: PositiveSeconds = 300.0
     """Older than this when its turn comes, a backlog is no longer worth every score: the scorer sheds until it has
     caught up. The default is the shortest window: older events no longer move its gauge."""
-    batch_events: Annotated[int, Field(ge=1)] = 32
+    batch_events: Annotated[int, Field(ge=1)] = 16
     batch_wait_ms: PositiveSeconds = 50.0
     commit_interval_seconds: PositiveSeconds = 1.0
     shutdown_seconds: PositiveSeconds = 20.0

@@ -88,7 +88,7 @@ def bare(bootstrap: str, topic: str, events: int) -> float:
 
 
 FAUST = """
-import sys, time, faust
+import os, sys, time, faust
 bootstrap, topic, events = sys.argv.pop(1), sys.argv.pop(1), int(sys.argv.pop(1))
 app = faust.App("bench-" + topic, broker="kafka://" + bootstrap, store="memory://", topic_disable_leader=True,
                 web_enabled=False, consumer_auto_offset_reset="earliest")
@@ -102,7 +102,7 @@ async def count(stream):
             begun = time.perf_counter()
         seen += 1
         if seen == events:
-            print("RATE", seen / (time.perf_counter() - begun), flush=True)
+            os.write(1, b"RATE %f\\n" % (seen / (time.perf_counter() - begun)))  # Faust takes sys.stdout over
 sys.argv = ["faust", "worker", "-l", "error", "--without-web"]
 app.main()
 """
