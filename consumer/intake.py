@@ -91,7 +91,7 @@ class Intake:
 
     def _take(self, raw: Raw, value: bytes, early_id: bytes | None) -> Taken:
         source = original_position(raw.source, raw.headers)
-        fallback = early_id.decode("utf-8", "replace") if early_id is not None else str(source)
+        fallback = early_id.decode("utf-8", "backslashreplace") if early_id is not None else str(source)
         decoded: Decoded = self._decoder.decode(value, fallback_id=fallback, broker_time=raw.broker_time, key=raw.key)
         if decoded.ignored:
             return Taken(Ignored(), decoded.repairs)

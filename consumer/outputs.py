@@ -49,6 +49,7 @@ class _Pending:
     output: Output
     forms: Iterator[Output]
     done: Callable[[], None]
+    alone: bool = False
 
 
 class Outputs:
@@ -58,7 +59,9 @@ class Outputs:
     """
 
     def __init__(self, config: dict[str, Any], refused: Counter) -> None:
+        self._config = config
         self._producer = Producer(config, logger=logging.getLogger("librdkafka"))
+        self._single: Producer | None = None
         self._refused = refused
         self._unsent: deque[_Pending] = deque()
         self._impossible: str | None = None
@@ -81,22 +84,17 @@ class Outputs:
                 self._unsent.appendleft(pending)
                 break
         self._producer.poll(timeout)
+        if self._single is not None:
+            self._single.poll(0.0)
         if self._impossible is not None:
             raise OutputImpossible(self._impossible)
-
-    @property
-    def waiting(self) -> int:
-        """Outputs not yet acknowledged."""
-        return len(self._unsent) + len(self._producer)
-
-    def flush(self, seconds: float) -> int:
-        """Wait for acknowledgements; returns how many are still missing."""
-        return int(self._producer.flush(seconds)) + len(self._unsent)
 
     def abandon(self) -> None:
         """Give up what is not acknowledged, without waiting for a broker that may be gone."""
         self._unsent.clear()
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        for producer in (self._producer, self._single):
+            if producer is not None:
+                producer.purge(in_queue=True, in_flight=True, blocking=False)
 
     def _produce(self, pending: _Pending) -> None:
         output = pending.output
@@ -107,16 +105,27 @@ class Outputs:
             else:
                 self._failed(pending, error)
 
+        producer = self._one_at_a_time() if pending.alone else self._producer
         try:
-            self._producer.produce(
+            producer.produce(
                 output.topic, output.value, output.key, headers=list(output.headers), on_delivery=delivered
             )
         except KafkaException as exception:
             self._failed(pending, exception.args[0])
 
+    def _one_at_a_time(self) -> Producer:
+        """A client that sends every record in a batch of its own, made when it is first needed."""
+        if self._single is None:
+            self._single = Producer(self._config | {"batch.num.messages": 1}, logger=logging.getLogger("librdkafka"))
+        return self._single
+
     def _failed(self, pending: _Pending, error: KafkaError) -> None:
         code = error.code()
-        if code in TOO_LARGE:
+        if code in TOO_LARGE and not pending.alone:
+            # The broker refuses whole batches: this one may be small and merely have had large company.
+            pending.alone = True
+            self._unsent.append(pending)
+        elif code in TOO_LARGE:
             smaller = next(pending.forms, None)
             if smaller is None:
                 log.error("%s refused an output for its size, also in its smallest form", pending.output.topic)

@@ -37,14 +37,16 @@ class Partitions:
         offsets: Offsets,
         metrics: ScorerMetrics,
         *,
+        began: Callable[[], None],
         drain: Callable[[Iterable[Partition]], None],
         now: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
-        """`drain(partitions)` waits, within its own deadline, until their work in flight is finished."""
+        """`began()` is told of every assignment; `drain(partitions)` waits, within its own deadline, until their work in flight is finished."""
         self._consumer = consumer
         self._offsets = offsets
         self._metrics = metrics
+        self._began = began
         self._drain = drain
         self._now = now
         self._wall_clock = wall_clock
@@ -62,6 +64,7 @@ class Partitions:
     def _assigned(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         partitions = [partition_of(tp) for tp in assigned]
         self.ever_assigned = True
+        self._began()
         self._offsets.assign(partitions)
         for partition in partitions:
             self._metrics.assigned(partition)

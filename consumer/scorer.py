@@ -84,7 +84,13 @@ class Scorer:
         self._key_check = KeyCheck()
         self._admission = Admission(settings.scorer.max_delay_seconds)
         self.partitions = Partitions(
-            parts.consumer, self._offsets, parts.metrics, drain=self._drain_partitions, now=now, wall_clock=wall_clock
+            parts.consumer,
+            self._offsets,
+            parts.metrics,
+            began=self._key_check.restart,
+            drain=self._drain_partitions,
+            now=now,
+            wall_clock=wall_clock,
         )
         self._inference = Inference(
             parts.evaluator,
