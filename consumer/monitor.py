@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import faust
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
@@ -153,7 +152,8 @@ class Monitor:
 
     async def _attend(self, app: Any, stop: asyncio.Event) -> None:
         """Turn once a second: keep the pulse, ask the broker now and then, and end what does not work any more."""
-        admin = AdminClient(kafka_config.client(self._settings.kafka), logger=logging.getLogger("librdkafka"))
+        config = kafka_config.consumer(self._settings.kafka, self._settings.monitor.group)
+        beside = Consumer(config, logger=logging.getLogger("librdkafka"))
         asked, asking = self._monotonic(), None
         died: float | None = None
         while not stop.is_set():
@@ -168,7 +168,7 @@ class Monitor:
                 if now - died > SESSION_SECONDS:
                     raise MonitorStopped("the agent that reads scores has ended")
             if asking is None and now - asked >= WATCH_SECONDS:
-                asked, asking = now, asyncio.create_task(asyncio.to_thread(self._ask, admin))
+                asked, asking = now, asyncio.create_task(asyncio.to_thread(self._ask, beside))
             elif asking is not None and asking.done():
                 fault, asking = self._judge(now, asking.result()), None
                 if fault is not None:
@@ -178,10 +178,9 @@ class Monitor:
             except TimeoutError:
                 continue
 
-    def _ask(self, admin: AdminClient) -> Offsets | None:
-        settings = self._settings
+    def _ask(self, beside: Consumer) -> Offsets | None:
         try:
-            return ask_offsets(admin, settings.topics.scores, self._partitions, settings.monitor.group)
+            return ask_offsets(beside, self._settings.topics.scores, self._partitions)
         except KafkaException as error:
             log.debug("the broker does not tell its offsets: %s", error)
             return None

@@ -104,7 +104,7 @@ class Rebuild:
     def run(self, partitions: Sequence[int]) -> Rebuilt:
         """Read back what was committed. Ends at the deadline at the latest, and says what it has."""
         began = self._now()
-        consumer = Consumer(self._config)
+        consumer = Consumer(self._config, logger=logging.getLogger("librdkafka"))
         try:
             log_ = self._until_deadline(lambda: self._log(consumer, partitions, began))
             if log_ is None:
@@ -125,7 +125,7 @@ class Rebuild:
 
     def committed(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         """The group's committed offsets by partition; None where there is none, or no broker told in time."""
-        consumer = Consumer(self._config)
+        consumer = Consumer(self._config, logger=logging.getLogger("librdkafka"))
         try:
             found = self._until_deadline(lambda: _committed(consumer, self._topic, partitions))
             return found or dict.fromkeys(partitions)
@@ -136,7 +136,7 @@ class Rebuild:
         """Commit the beginning of the longest window where the group is behind it (or was never there), and say how
         many records that leaves out. They could only be counted as late; reading them live might take hours.
         """
-        consumer = Consumer(self._config)
+        consumer = Consumer(self._config, logger=logging.getLogger("librdkafka"))
         try:
             log_ = self._log(consumer, partitions, self._now())
             behind = {p: known for p, known in log_.items() if known.older.offset > (known.committed or known.low)}

@@ -56,6 +56,7 @@ def run(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    threading.excepthook = _thread_ended
     holder: list[Monitor] = []
     registry = CollectorRegistry(auto_describe=False)
     registry.register(GuardedCollector(lambda: holder[0].collect() if holder else ()))
@@ -75,6 +76,13 @@ def run(settings: Settings) -> None:
         book = Scorebook(settings, time.time)
         skip_what_is_too_old(settings, book, partitions, stop)
         asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    """The Kafka client's own thread raises when it is stopped while the broker is away: one line, no traceback."""
+    name = "?" if ended.thread is None else ended.thread.name
+    log.warning("thread %s ended: %s", name, ended.exc_type.__name__)
+    log.debug("thread %s ended", name, exc_info=ended.exc_value)
 
 
 async def _monitor(
