@@ -50,8 +50,9 @@ class Counts:
     unscored: int = 0
     dead_lettered: int = 0
     dead_letter_reasons: Mapping[str, int] = field(default_factory=dict)
-    cache: Mapping[str, int] = field(default_factory=dict)
-    lag: int = 0
+    cache_look_ups: int = 0
+    """Vectors asked for; each is looked for in memory first, then in Redis."""
+    cache_hits: int = 0
 
     @property
     def in_flight(self) -> int:
@@ -119,8 +120,7 @@ def scorer_counts(samples: Iterable[Sample]) -> Counts:
     """The scorer's counters of design invariant 3, summed over topics and partitions."""
     totals: dict[str, int] = {}
     reasons: dict[str, int] = {}
-    cache: dict[str, int] = {}
-    events = lag = 0
+    events = look_ups = hits = 0
     for sample in samples:
         count = int(sample.value) if math.isfinite(sample.value) else 0
         if sample.name == "groundwatch_events_in_total":
@@ -130,10 +130,12 @@ def scorer_counts(samples: Iterable[Sample]) -> Counts:
             totals[outcome] = totals.get(outcome, 0) + count
         elif sample.name == "groundwatch_deadletters_total" and count:
             reasons[sample.labels["reason"]] = reasons.get(sample.labels["reason"], 0) + count
-        elif sample.name == "groundwatch_cache_requests_total" and count:
-            cache[sample.labels["result"]] = cache.get(sample.labels["result"], 0) + count
-        elif sample.name == "groundwatch_lag_events":
-            lag += count
+        elif sample.name == "groundwatch_cache_requests_total":
+            hit = sample.labels["result"] == "hit"
+            hits += count * hit
+            look_ups += count * (
+                sample.labels["cache"] == "embedding_memory" and (hit or sample.labels["result"] == "miss")
+            )
     return Counts(
         events=events,
         sampled_out=totals.get("sampled_out", 0),
@@ -142,8 +144,8 @@ def scorer_counts(samples: Iterable[Sample]) -> Counts:
         unscored=totals.get("unscored", 0),
         dead_lettered=totals.get("dead_lettered", 0),
         dead_letter_reasons=reasons,
-        cache=cache,
-        lag=lag,
+        cache_look_ups=look_ups,
+        cache_hits=hits,
     )
 
 

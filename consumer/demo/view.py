@@ -102,9 +102,8 @@ def _counts(state: State) -> RenderableType:
 
 
 def _hit_share(state: State) -> str:
-    hits = sum(n for result, n in state.counts.cache.items() if result.startswith("hit"))
-    total = sum(state.counts.cache.values())
-    return f"{hits / total:.0%}" if total else "-"
+    counts = state.counts
+    return f"{counts.cache_hits / counts.cache_look_ups:.0%}" if counts.cache_look_ups else "-"
 
 
 def _scores(state: State) -> RenderableType:

@@ -136,10 +136,14 @@ def test_readings_come_from_an_exposition() -> None:
         events_in.labels("qa.events", partition).inc(10)
         for outcome, n in (("sampled_out", 4), ("ignored", 1), ("scored", 2), ("unscored", 1), ("dead_lettered", 1)):
             ended.labels("qa.events", partition, outcome).inc(n)
+    cache = PrometheusCounter("groundwatch_cache_requests", "x", ("cache", "result"), registry=registry)
+    for name, result, n in (("memory", "hit", 6), ("memory", "miss", 4), ("redis", "hit", 1), ("redis", "miss", 3)):
+        cache.labels(f"embedding_{name}", result).inc(n)
     found = samples(registry)
     assert rolling_scores(found) == {Key(WATCHED, "15s", "all"): Rolling(0.9, 0.88, 0.92, 42)}
     counts = scorer_counts(found)
     assert (counts.events, counts.sampled_out, counts.scored, counts.in_flight) == (20, 8, 4, 2)
+    assert (counts.cache_hits, counts.cache_look_ups) == (7, 10)
 
 
 def rolling(value: float, n: int = 100, sd: float = 0.03) -> Rolling:
