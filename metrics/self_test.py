@@ -58,6 +58,7 @@ AGREEMENT = PASSAGES + LONG
 
 KNOWN: Mapping[str, tuple[tuple[float, float], ...]] = {
     "1571fc982750": ((0.8736, 0.7418), (0.9212, 0.8027)),
+    "53aa51172d14": ((0.6220, 0.0690), (0.7819, 0.5235)),
 }
 """First 12 digits of a packaged model's revision: per trio, the cosine with the answering and the unrelated passage."""
 
