@@ -49,6 +49,7 @@ def test_metrics_in_both_formats_and_exemplars_only_in_openmetrics() -> None:
         assert headers["content-type"].startswith("application/openmetrics-text")
         assert b'# {trace_id="abc"} 0.5' in text
         assert text.endswith(b"# EOF\n")
+        assert b"_created" not in text
         status, packed, headers = get(server.address, "/metrics", {"Accept-Encoding": "gzip"})
         assert headers["content-encoding"] == "gzip"
         assert b"c_total 1.0" in gzip.decompress(packed)
