@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -69,14 +70,24 @@ class Pulse:
 class HealthServer:
     """An HTTP listener in a thread of its own. Listening begins when it is made, answering with `start`."""
 
-    def __init__(self, listen: str, registry: CollectorRegistry, *, healthy: Check, ready: Check) -> None:
+    def __init__(
+        self,
+        listen: str,
+        registry: CollectorRegistry,
+        *,
+        healthy: Check,
+        ready: Check,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         """Listen on `listen` ("HOST:PORT"; "[::1]:9108" for IPv6; port 0 picks a free one).
 
         Raises:
-            ListenError: busy port, unknown host or missing permission.
+            ListenError: busy port, unknown host or missing permission; or the Prometheus client's multiprocess mode.
         """
+        refuse_multiprocess(environ)
         # A `_created` series beside every counter would double the series; the library knows one switch for all.
-        disable_created_metrics()
+        switch_off: Callable[[], None] = disable_created_metrics
+        switch_off()
         host, _, port = listen.rpartition(":")
         host = host.strip("[]")
         try:

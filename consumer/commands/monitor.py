@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 import time
@@ -17,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from consumer import kafka_config, logs
 from consumer.cli import loaded_settings
-from consumer.health import HealthServer, ListenError, Pulse, refuse_multiprocess
+from consumer.health import HealthServer, ListenError, Pulse
 from consumer.monitor import Monitor, MonitorStopped
 from consumer.rebuild import Rebuild
 from consumer.scorebook import Scorebook
@@ -36,7 +35,6 @@ def command(ctx: click.Context) -> None:
     settings = loaded_settings(ctx).settings
     logs.configure(settings.logging)
     try:
-        refuse_multiprocess(os.environ)
         run(settings)
     except (MonitorStopped, ListenError, kafka_config.KafkaConfigError) as error:
         raise click.ClickException(str(error)) from None

@@ -74,6 +74,14 @@ def test_a_busy_port_is_one_clear_error() -> None:
             HealthServer(address, CollectorRegistry(), healthy=lambda: OK, ready=lambda: OK)
 
 
+def test_the_multiprocess_mode_is_refused() -> None:  # field case 54
+    with pytest.raises(ListenError, match="PROMETHEUS_MULTIPROC_DIR is set"):
+        HealthServer(
+            "127.0.0.1:0", CollectorRegistry(), healthy=lambda: OK, ready=lambda: OK,
+            environ={"PROMETHEUS_MULTIPROC_DIR": "/tmp/x"},
+        )  # fmt: skip
+
+
 def test_an_unknown_host_is_one_clear_error() -> None:
     with pytest.raises(ListenError, match="cannot listen on no-such-host"):
         HealthServer("no-such-host.invalid:9", CollectorRegistry(), healthy=lambda: OK, ready=lambda: OK)
