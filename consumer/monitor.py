@@ -285,6 +285,8 @@ class Monitor:
             self._current.clear()
             self._book.reset()
             rebuilt = rebuild.run(partitions)
+            if rebuild.stopped:
+                return rebuilt
             self._next.update({p: offset for p, offset in rebuilt.committed.items() if offset is not None})
             self._current.update(rebuilt.until)
             self._kept = rebuilt

@@ -101,6 +101,11 @@ class Rebuild:
             "fetch.message.max.bytes": 1_000_000,
         }
 
+    @property
+    def stopped(self) -> bool:
+        """It was ended early: what it has is of no use."""
+        return self._stop.is_set()
+
     def run(self, partitions: Sequence[int]) -> Rebuilt:
         """Read back what was committed. Ends at the deadline at the latest, and says what it has."""
         began = self._now()
