@@ -18,8 +18,8 @@ from consumer.logs import one_line, without_credentials
 from consumer.settings import Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
-from metrics.model_files import Manifest, damaged_files
-from metrics.model_store import SOURCES, default_dir, prepared
+from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
+from metrics.model_store import SOURCES, default_dir, hub_model, prepared
 
 Level = Literal["ok", "warn", "fail"]
 ANSWER_SECONDS = 2.0
@@ -120,31 +120,45 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     if embedding.model == "openai":
         yield _endpoint(embedding.endpoint, embedding.endpoint_key.get_secret_value())
         return
-    if embedding.model not in SOURCES:
-        yield Check("model", "ok", f"{embedding.model}: loaded by sentence-transformers when the scorer starts")
+    if Path(embedding.model).expanduser().is_dir():
+        yield Check("model", "ok", f"{embedding.model}: a folder of yours; groundwatch models verify tries it")
         return
     folder = embedding.models_dir or default_dir(dict(environ))
-    yield _packaged_model(folder, embedding.model, embedding.revision)
+    if embedding.model in SOURCES:
+        yield _packaged_model(folder, embedding.model, embedding.revision)
+    else:
+        yield _hub_model(folder, embedding.model, embedding.revision)
 
 
-def _packaged_model(folder: Path, name: str, revision: str) -> Check:
-    named = [(path, manifest) for path, manifest in prepared(folder) if path.parent.name == name]
-    sound = [(p, m) for p, m in named if isinstance(m, Manifest) and m.revision.startswith(revision)]
-    if not sound:
-        broken = f": {named[0][1]}" if named and not isinstance(named[0][1], Manifest) else ""
-        return Check(
-            "model", "fail", one_line(f"{name} is not prepared in {folder}{broken}"), "groundwatch models prepare"
-        )
-    for path, manifest in sound:
-        damaged = damaged_files(path, manifest)
-        if damaged:
-            return Check(
-                "model",
-                "fail",
-                f"damaged in {path}: {', '.join(damaged)}",
-                f"delete {path}; groundwatch models prepare",
-            )
-    return Check("model", "ok", f"{name} {sound[-1][1].revision[:12]} in {sound[-1][0]}, checksums right")
+def _packaged_model(store: Path, name: str, revision: str) -> Check:
+    named = [(path, manifest) for path, manifest in prepared(store) if path.parent.name == name]
+    sound = [path for path, manifest in named if isinstance(manifest, Manifest) and _is(manifest, revision)]
+    if sound:
+        return _unchanged(sound[-1])
+    broken = "".join(f": {manifest}" for _, manifest in named if isinstance(manifest, ModelError))
+    return Check("model", "fail", one_line(f"{name} is not prepared in {store}{broken}"), "groundwatch models prepare")
+
+
+def _hub_model(store: Path, name: str, revision: str) -> Check:
+    try:
+        return _unchanged(hub_model(store, name, revision))
+    except ModelError as error:
+        found, _, advice = str(error).partition("; ")
+        return Check("model", "fail", one_line(found), one_line(advice))
+
+
+def _is(manifest: Manifest, revision: str) -> bool:
+    return manifest.revision.startswith(revision)
+
+
+def _unchanged(folder: Path) -> Check:
+    """Checksums of a prepared model. Whether it still says the same about known texts is for `models verify`."""
+    manifest = read_manifest(folder)
+    damaged = damaged_files(folder, manifest)
+    if damaged:
+        advice = f"delete {folder}, then: groundwatch models prepare"
+        return Check("model", "fail", f"damaged in {folder}: {', '.join(damaged)}", advice)
+    return Check("model", "ok", f"{manifest.name} {manifest.revision[:12]} in {folder}, checksums right")
 
 
 def _endpoint(endpoint: str, key: str) -> Check:

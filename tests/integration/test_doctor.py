@@ -137,6 +137,14 @@ def test_a_model_that_is_not_there_says_how_to_prepare_it(tmp_path: Path) -> Non
     assert (check.level, check.advice) == ("fail", "groundwatch models prepare")
 
 
+def test_a_model_by_name_that_is_not_there_says_where_to_prepare_it(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"embedding": {"models_dir": str(tmp_path), "model": "someone/some-model"}})
+    (check,) = check_model(settings, {})
+    assert check.level == "fail"
+    assert "groundwatch models prepare someone/some-model" in check.advice
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_altered_model_file_is_found(tmp_path: Path) -> None:
     from metrics.model_store import ready_model
 
