@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from consumer import settings
 from consumer.envelopes import Outer, take_off
 from consumer.fields import Absent, Draft, read_fields
 from consumer.json_bytes import Read, read_bytes, read_json
-from consumer.mapping import Form, MappingError, View, load_forms
+from consumer.mapping import Form, MappingError, View, folded, load_forms
 from consumer.native import NATIVE, verbatim
 from consumer.opened import opened
 from consumer.otlp import nested_attributes
@@ -31,6 +32,12 @@ _WRAPPERS = ("payload", "data", "body", "record", "message", "msg", "log", "even
              "extra", "metadata", "completion", "entry", "events", "items", "records", "rows", "conversationTurns",
              "turns", "samples")  # fmt: skip
 _WRAPPER_DEPTH = 4
+_MAX_WRAPPED = 30
+"""Objects inside a record that are tried; a record made of wrappers must not hold up its partition."""
+_AROUND = frozenset({"question", "query", "userinput", "userquery", "userquestion", "id", "eventid", "requestid",
+                     "messageid", "timestamp", "createdat", "time", "traceid", "sessionid", "labels", "app", "model",
+                     "reference", "groundtruth", "goldenanswers", "feedback"})  # fmt: skip
+"""What a record inside a wrapper takes from the object around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +189,8 @@ class Decoder:
                 yield form, view, ()
         else:
             yield from ((form, view, ()) for form in near if form.recognises(view))
-        for name, inner in _wrapped(view, document, 0):
-            below = View(inner)
+        for name, inner in islice(_wrapped(view, document, 0), _MAX_WRAPPED):
+            below = View(_with_what_is_around(document, inner))
             yield from ((form, below, (name,)) for form in near if form.recognises(below))
         if not self._limits.form:
             yield from ((form, view, ()) for form in self.forms if form.anywhere and form.recognises(view))
@@ -252,6 +259,12 @@ def _wrapped(view: View, document: dict[str, Any], depth: int) -> Iterator[tuple
     if depth < _WRAPPER_DEPTH:
         for name, inner in below:
             yield from ((f"{name}.{deeper}", found) for deeper, found in _wrapped(view, inner, depth + 1))
+
+
+def _with_what_is_around(document: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
+    """`inner` with the question, ids and times that stand beside it and that it has not itself."""
+    around = {key: value for key, value in document.items() if folded(key) in _AROUND and not isinstance(value, dict)}
+    return {**around, **inner} if around else inner
 
 
 def _is_judges_own(node: Any, depth: int) -> bool:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consumer.json_bytes import Read, read_bytes
-from consumer.opened import opened
+from consumer.opened import opened, unprinted
 from consumer.reasons import DecodeError, Refusal
 
 MAX_LAYERS = 8
+MAX_HEAD = 500
+"""Characters of a log line's head."""
 
 
 @dataclass(slots=True)
@@ -102,6 +104,9 @@ def _record(value: Any) -> Any:
     inner = opened(value)
     if isinstance(inner, (dict, list)) and inner:
         return value
+    printed = unprinted(value, []) if isinstance(value, str) and value.lstrip()[:1] == "{" else None
+    if isinstance(printed, dict):
+        return printed
     raw = decoded_base64(value)
     return raw if raw and (raw.lstrip()[:1] in (b"{", b"[") or raw[:1] in (b"\x00", b"\x1f")) else None
 
@@ -303,14 +308,12 @@ def _log_line(d: dict[str, Any]) -> Inside | None:
         body: Any = None
         if isinstance(line, str):
             start = line.find("{")
-            if isinstance(opened(line), dict):
-                body = line
-            elif 0 < start <= 500 and isinstance(opened(line[start:]), dict):
-                # The head of a log line: time, level, logger.
-                body = line[start:]
+            # Before the object may stand the head of a log line: time, level, logger.
+            if 0 <= start <= MAX_HEAD:
+                body = _record(line[start:])
         elif isinstance(line, dict) and key in ("event", "log", "body") and d.keys() <= _SHIPPER_KEYS | {key, "fields"}:
             body = line
-        if body:
+        if body and not isinstance(body, list):
             return Inside(body, next((d[name] for name in _TIMES if d.get(name) is not None), None))
     return None
 

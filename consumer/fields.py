@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,10 @@ from consumer.scalars import label_text, read_feedback, read_id, read_labels, re
 from consumer.shapes import chunks_of
 from consumer.turns import answer_of, question_of, text_of, turns_of
 from metrics.event import Chunk, Turn
+
+_ADDRESS = re.compile(
+    r"(?:https?|s3|gs|file)://\S+|[^\s]{1,200}\.(?:pdf|docx?|html?|md|txt|csv|pptx?|xlsx?|json)", re.IGNORECASE
+)
 
 
 @dataclass(slots=True)
@@ -108,6 +113,8 @@ def _answer(form: Form, view: View, draft: Draft) -> bool:
         if value is None:
             continue
         text = answer_of(value, draft.repairs)
+        if text and form.anywhere and text == draft.question:
+            continue
         if text:
             draft.answer = text
             return True
@@ -137,6 +144,11 @@ def _contexts(form: Form, view: View, draft: Draft, max_chunks: int) -> bool:
             if error.reason != Refusal.BAD_CONTEXT_SHAPE:
                 raise
             bad = bad or error
+            continue
+        if chunks and all(_ADDRESS.fullmatch(chunk.text) for chunk in chunks):
+            bad = bad or DecodeError(
+                Refusal.BAD_CONTEXT_SHAPE, "addresses of documents, not their text; log the passages"
+            )
             continue
         seen = True
         if chunks:

@@ -15,10 +15,13 @@ from typing import Any
 
 import orjson
 
+from consumer.python_repr import NotARepr, read_repr
 from consumer.reasons import DecodeError, Refusal, Repair
 
 HARD_DEPTH = 400
 """Nesting that is refused whatever the settings say: the standard library's reader recurses."""
+MAX_PRINTED = 2_000_000
+"""Characters of a record that is tried as a printed dict."""
 MAX_PREFIX = 2000
 """Bytes of plain text (a log line's head) that may stand in front of the JSON object."""
 
@@ -136,6 +139,10 @@ def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -
     except RecursionError:
         raise _too_deep(HARD_DEPTH, max_depth) from None
     except ValueError as error:
+        printed = _printed(text)
+        if printed is not None:
+            read.repairs.append(Repair.PYTHON_REPR)
+            return sanitised(printed, read.repairs)
         start = text.find("{")
         if not prefix_allowed or not 0 < start <= MAX_PREFIX or "\x00" in text[:start]:
             raise _not_text(raw) or DecodeError(
@@ -150,6 +157,17 @@ def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -
     if _SURROGATE_ESCAPE.search(raw):
         document = sanitised(document, read.repairs)
     return document
+
+
+def _printed(text: str) -> dict[str, Any] | None:
+    """The dict of a record that was logged with `str()`; its depth is capped by the reader of printed texts."""
+    if not text.lstrip().startswith("{'") or len(text) > MAX_PRINTED:
+        return None
+    try:
+        printed = read_repr(text)
+    except NotARepr:
+        return None
+    return printed if isinstance(printed, dict) else None
 
 
 def _position(error: ValueError) -> str:

@@ -29,6 +29,8 @@ _RULE_KEYS = {"all", "any", "none", "where"}
 _SIMPLE = re.compile(r"@?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _WORD = re.compile(r"[^\W\d]\w*")
 MAX_NODES = 50_000
+MAX_STEPS = 50_000
+"""Steps of all expressions on one record, so that a giant record cannot hold up its partition."""
 MAX_SEARCH_DEPTH = 12
 
 
@@ -41,6 +43,7 @@ class View:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
+        self.steps_left = MAX_STEPS
         self._opened: dict[str, Any] = {}
         self._folded: dict[int, dict[str, str]] = {}
         self._named: dict[str, list[tuple[int, Any]]] | None = None
@@ -124,6 +127,9 @@ class _Interpreter(visitor.TreeInterpreter):
         return super().visit_slice(node, self._view.open(value))
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        self._view.steps_left -= 1
+        if self._view.steps_left < 0:
+            raise JMESPathError("the record is too large for this expression")
         result = super().visit(node, *args, **kwargs)
         # The base of a projection or of a flatten is a visited child: open it where it is a text with a list in it.
         return self._view.open(result) if isinstance(result, str) and node["type"] in _BASES else result
@@ -152,7 +158,7 @@ class Expression:
                 if not there:
                     return False, None
             return True, node
-        if self.heads is not None and self.heads.isdisjoint(view.document):
+        if self.heads is not None and view.document.keys().isdisjoint(self.heads):
             return False, None
         try:
             value = _Interpreter(view).visit(self.tree, view.document)

@@ -6,6 +6,7 @@ with numbered keys (`retrieval.documents.0.document.content`); a mapping file se
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _VALUES = (
@@ -18,6 +19,7 @@ _VALUES = (
     "double_value",
     "bool_value",
 )
+_NUMBERED = re.compile(r"((?:retrieved_?)?(?:context|passage|document|doc|chunk))[_-]?(\d{1,3})", re.IGNORECASE)
 _MAX_DEPTH = 8
 _MAX_INDEX = 10_000
 
@@ -26,7 +28,18 @@ def nested_attributes(document: dict[str, Any]) -> dict[str, Any]:
     """`document` with dotted keys and attribute lists nested; the very same object where there are none."""
     document = _unwrapped_spans(document)
     changed = _nested(document, 0, top=True)
-    return changed if isinstance(changed, dict) else document
+    return _numbered(changed if isinstance(changed, dict) else document)
+
+
+def _numbered(document: dict[str, Any]) -> dict[str, Any]:
+    """Passages in fields of their own (`context_1`, `context_2`) as one list (`contexts`) beside them."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for key, value in document.items():
+        match = _NUMBERED.fullmatch(key)
+        if match and isinstance(value, (str, dict)) and value:
+            found.setdefault(match.group(1).lower() + "s", []).append((int(match.group(2)), value))
+    lists = {name: [v for _, v in sorted(items, key=lambda item: item[0])] for name, items in found.items()}
+    return {**lists, **document} if lists else document
 
 
 def _unwrapped_spans(document: dict[str, Any]) -> dict[str, Any]:
@@ -67,10 +80,10 @@ def _nested(node: Any, depth: int, top: bool = False) -> Any:
     result = {
         key: _nested(value, depth + 1, top=key == "attributes" or (top and depth > 0)) for key, value in node.items()
     }
-    dotted = [key for key in node if "." in key and " " not in key] if top else []
+    dotted = [key for key in node if ("." in key or "/" in key) and " " not in key and ":" not in key] if top else []
     tree: dict[str, Any] = {}
     for key in dotted:
-        _place(tree, key.split("."), result[key])
+        _place(tree, key.replace("/", ".").strip(".").split("."), result[key])
     for key, value in tree.items():
         plain = _listed(value)
         if key not in result:

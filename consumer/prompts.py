@@ -63,3 +63,23 @@ def _passages(context: str) -> list[str]:
     if len(numbered) > 1 and not numbered[0].strip():
         return [part.strip() for part in numbered[1:] if part.strip()]
     return [part.strip() for part in re.split(r"\n[ \t]*\n", context) if part.strip()]
+
+
+_SOURCED = re.compile(r"(?:\A|\n\s*\n)Source: (?P<source>[^\n]{0,2000})\n+Content: ")
+_CITED = re.compile(r"\A出处 \[\d{1,4}\] \[(?P<source>[^\]\n]{0,500})\]\([^)\n]{0,2000}\)\s*")
+
+
+def decorated(text: str) -> list[tuple[str, str | None]]:
+    """A passage and its source where a retriever's tool put both into one text; several such passages are told apart.
+
+    >>> decorated("Source: a.md\\nContent: Lamps shine.")
+    [('Lamps shine.', 'a.md')]
+    """
+    cited = _CITED.match(text)
+    if cited:
+        return [(text[cited.end() :], cited.group("source"))]
+    heads = list(_SOURCED.finditer(text)) if text.startswith("Source: ") else []
+    if not heads:
+        return [(text, None)]
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return [(text[head.end() : end], head.group("source")) for head, end in zip(heads, ends, strict=True)]

@@ -21,6 +21,10 @@ _STRING = re.compile(
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _PAIR = re.compile(r"([A-Za-z_]\w*)=")
+_ARGUMENT = re.compile(r"([A-Za-z_]\w*)(?:=|:\s*)")
+"""Inside a call: some libraries print `content: '...'`."""
+_BARE = re.compile(r"[\w.+-]+(?=[,)])")
+"""An argument without quotes: a dtype, an id, a time."""
 _OPAQUE = re.compile(r"<[^<>\n]{1,300}>")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "\n": ""}
@@ -174,11 +178,11 @@ def _call(text: str, name: str, at: int, depth: int) -> tuple[Any, int]:
     positional: list[Any] = []
     at = _skip(text, at + 1)
     while text[at : at + 1] != ")":
-        pair = _PAIR.match(text, at)
+        pair = _ARGUMENT.match(text, at)
         if pair and text[pair.end() : pair.end() + 1] != "=":
-            bare = re.compile(r"(?:dtype=)?(object|float\d*|int\d*|str)(?=[,)])").match(text, pair.end())
-            if bare:
-                at = bare.end()
+            bare = _BARE.match(text, pair.end())
+            if bare and bare.group() not in _CONSTANTS and not _NUMBER.fullmatch(bare.group()):
+                found[pair.group(1)], at = bare.group(), bare.end()
             else:
                 found[pair.group(1)], at = _value(text, pair.end(), depth + 1)
         else:

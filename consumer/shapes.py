@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from consumer.opened import opened, unprinted
+from consumer.prompts import decorated
 from consumer.reasons import DecodeError, Refusal, Repair
 from consumer.scalars import read_id, read_number
 from metrics.event import Chunk
@@ -36,6 +37,8 @@ _LISTS = ("chunks", "documents", "contexts", "passages", "results", "retrievalRe
           "output", "all_retrieved_documents", "extractive_segments", "extractive_answers", "snippets",
           "paragraphs", "entries", "blocks")  # fmt: skip
 """Names of a list of passages in an object around it."""
+_TEXT_NAMES = frozenset(TEXT_KEYS)
+_AROUND_NAMES = frozenset((*_INSIDE, *_LISTS))
 _PAIRS = (
     ("q", "a"),
     ("question", "answer"),
@@ -83,7 +86,8 @@ def _collect(value: Any, out: list[Chunk], repairs: list[str], limit: int, depth
         if isinstance(inner, (list, dict)) and holds_passages(inner):
             _collect(inner, out, repairs, limit, depth + 1)
         else:
-            _add(value, {}, out, repairs, limit)
+            for text, source in decorated(value):
+                _add(text, {"source": source} if source else {}, out, repairs, limit)
     elif isinstance(value, list):
         _collect_list(value, out, repairs, limit, depth)
     elif isinstance(value, dict):
@@ -229,6 +233,8 @@ def _flat(value: Any) -> list[Any] | None:
 def _collect_dynamic(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> None:
     """Passages under keys of their own: the key is the passage's id."""
     before = len(out)
+    if len(value) > limit * 4:
+        raise _too_many(len(value), limit)
     for key, inner in value.items():
         if isinstance(inner, str) and not is_prose(inner) and not isinstance(opened(inner), (dict, list)):
             continue
@@ -262,12 +268,12 @@ def holds_passages(value: Any, depth: int = 0) -> bool:
         return False
     if any(isinstance(value.get(first), str) and isinstance(value.get(second), str) for first, second in _PAIRS):
         return True
-    for key in TEXT_KEYS:
-        inner = value.get(key)
+    for key in value.keys() & _TEXT_NAMES:
+        inner = value[key]
         if isinstance(inner, str) or (isinstance(inner, list) and inner and isinstance(inner[0], str)):
             return True
-    for key in (*_INSIDE, *_LISTS):
-        inner = opened(value.get(key)) if key in value else None
+    for key in value.keys() & _AROUND_NAMES:
+        inner = opened(value[key])
         if isinstance(inner, (dict, list)) and inner and holds_passages(inner, depth + 1):
             return True
     inside = [v for v in value.values() if isinstance(v, (dict, list)) and v]

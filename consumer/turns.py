@@ -6,7 +6,6 @@ conversation) or an object around either; an answer may be a text, a list of par
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from consumer.opened import unprinted
@@ -218,7 +217,9 @@ def _joined_parts(parts: list[Any], repairs: list[str], depth: int) -> str | Non
             spoken.append(part)
         elif isinstance(part, dict):
             kind = part.get("type")
-            if (isinstance(kind, str) and kind in _NOT_SPOKEN) or part.get("thought") is True:
+            if (isinstance(kind, str) and (kind in _NOT_SPOKEN or kind.startswith("tool"))) or part.get(
+                "thought"
+            ) is True:
                 continue
             raw = next((part[k] for k in ("text", "content") if isinstance(part.get(k), str)), None)
             text = raw if raw is not None else text_of(part, repairs, depth + 1)
@@ -234,9 +235,16 @@ def _joined_parts(parts: list[Any], repairs: list[str], depth: int) -> str | Non
 
 def _joined(pieces: list[str]) -> str:
     """Streamed pieces carry their own spaces; whole sentences side by side get one."""
-    joined = ""
+    joined: list[str] = []
+    last = ""
     for piece in pieces:
-        if joined and piece and re.search(r"[.!?:;)]$", joined) and piece[0].isalnum() and piece[0].isascii():
-            joined += " "
-        joined += piece
-    return joined.strip()
+        if not piece:
+            continue
+        if last in _SENTENCE_ENDS and last and piece[0].isalnum() and piece[0].isascii():
+            joined.append(" ")
+        joined.append(piece)
+        last = piece[-1]
+    return "".join(joined).strip()
+
+
+_SENTENCE_ENDS = ".!?:;)"

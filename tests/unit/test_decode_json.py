@@ -160,9 +160,15 @@ def test_text_in_front_of_the_object() -> None:
     assert found.repairs == [Repair.TEXT_BEFORE_JSON]
 
 
-@pytest.mark.parametrize("raw", [b"not json", b"{", b'{"a": 1} trailing', b'{"a": 01}', b"{'a': 1}", b'{"a": 1,}'])
+@pytest.mark.parametrize("raw", [b"not json", b"{", b'{"a": 1} trailing', b'{"a": 01}', b"{'a': 1", b'{"a": 1,}'])
 def test_what_is_no_json(raw: bytes) -> None:
     assert reason(raw) == "not_json"
+
+
+def test_a_record_that_python_printed() -> None:
+    found = read(str(FLAT | {"none": None, "yes": True, "cut": "x\udc80"}).encode())
+    assert found.document == FLAT | {"none": None, "yes": True, "cut": "x\ufffd"}
+    assert found.repairs == [Repair.PYTHON_REPR, Repair.SURROGATE]
 
 
 def test_size_and_emptiness() -> None:
