@@ -9,6 +9,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+from consumer.mapping import folded
 from consumer.reasons import DecodeError, Refusal
 from consumer.scalars import EARLIEST, LATEST, MAX_ID, MAX_LABEL, MAX_LABEL_NAME, MAX_LABELS, quantised
 from metrics.event import Chunk, Event, Turn
@@ -19,14 +20,23 @@ _CHUNK_KEYS = frozenset({"id", "text", "score", "source"})
 _EVENT_KEYS = frozenset({"id", "timestamp", "question", "contexts", "answer", "reference", "trace_id", "conversation",
                          "labels", "feedback"})  # fmt: skip
 
+_READ_BY_THE_FORM = frozenset(map(folded, _EVENT_KEYS)) | frozenset(
+    map(folded, ("ground_truth", "ground_truths", "expected_answer", "metadata", "chat_history", "history",
+                 "session_id", "app", "service", "lang", "language", "model", "model_name", "kb_version", "rating"))
+)  # fmt: skip
+"""Other names that forms/native.toml and its rule look at; any further field is ignored here as it is there."""
+
 
 def verbatim(document: Any, max_chunks: int) -> Event | None:
-    """The event of a record in the strict native form; None for any other record.
+    """The event of a record in the strict native form, whatever other fields it has; None for any other record.
 
     Raises:
         DecodeError: too_many_chunks.
     """
-    if type(document) is not dict or not document.keys() <= _EVENT_KEYS or "answer" not in document:
+    if type(document) is not dict or "answer" not in document:
+        return None
+    others = document.keys() - _EVENT_KEYS
+    if others and not _READ_BY_THE_FORM.isdisjoint(map(folded, others)):
         return None
     identity, when = _text(document.get("id")), _time(document.get("timestamp"))
     if not identity or identity.strip() != identity or len(identity) > MAX_ID or when is None:

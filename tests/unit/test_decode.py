@@ -49,6 +49,15 @@ def test_the_native_form_with_fields_of_its_users() -> None:
     decoded = decode(NATIVE | {"tokens": 17, "nested": {"question": "x"}})
     assert decoded.event == decode(NATIVE).event
     assert decoded.form == "native"
+    for name, value in (
+        ("Model", "m-2"),
+        ("session_id", "s"),
+        ("ground_truth", "x"),
+        ("Reference", "y"),
+        ("rating", 1),
+    ):
+        bare = {k: v for k, v in NATIVE.items() if k not in ("labels", "trace_id", "reference", "feedback")}
+        assert decode(bare | {name: value}).event != decode(bare).event
 
 
 @pytest.mark.parametrize(("answer", "read"), [(None, None), ("", ""), ("  ", "")])
