@@ -29,6 +29,9 @@ from metrics.model_files import ModelError, read_json
 Precision = Literal["fp32", "bf16", "int8"]
 """`bf16`: all dense layers but those that make query, key and value multiply in bfloat16; attention, sums and norms
 stay in float32 (bfloat16 there doubles the error of a cosine, and saves no time). `int8`: dynamic, per channel."""
+LEAST_ROWS = 16
+"""Rows of the smallest matrix that is multiplied. Smaller ones take other paths in the libraries, whose last digits
+differ: with that a text would have one vector alone and another in a batch."""
 Dense = Callable[[Tensor], Tensor]
 
 
@@ -95,6 +98,7 @@ class Encoder:
         groups = [(length, sum(1 for _ in same)) for length, same in itertools.groupby(lengths[i] for i in order)]
         with torch.inference_mode():
             flat = torch.tensor([token for i in order for token in texts[i]], dtype=torch.long)
+            flat = functional.pad(flat, (0, max(0, LEAST_ROWS - len(flat))))
             pooled = self._forward(flat, groups)
             units = functional.normalize(pooled, dim=1, eps=1e-30)
             result = np.empty((len(texts), self.network.hidden), np.float32)
@@ -104,6 +108,7 @@ class Encoder:
     def _forward(self, ids: Tensor, groups: list[tuple[int, int]]) -> Tensor:
         weights, network = self._weights, self.network
         where = torch.cat([torch.arange(length).repeat(count) for length, count in groups])
+        where = functional.pad(where, (0, len(ids) - len(where)))
         hidden = weights.words[ids].float() + weights.positions[where]
         hidden = self._normed(hidden, weights.norm)
         for layer in weights.layers:
@@ -121,7 +126,7 @@ class Encoder:
 
     def _attention(self, qkv: Tensor, groups: list[tuple[int, int]]) -> Tensor:
         heads, hidden = self.network.heads, self.network.hidden
-        out = torch.empty(len(qkv), hidden, dtype=qkv.dtype)
+        out = torch.zeros(len(qkv), hidden, dtype=qkv.dtype)
         start = 0
         for length, count in groups:
             end = start + length * count

@@ -207,9 +207,10 @@ def _fill_e5(file: Path, folder: Path) -> None:
     # "format" is what transformers asks for.
     save_file(dict(model.tensors()), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
-    tokenizer_of(model.pieces).save(str(folder / "tokenizer.json"))
+    exceptions = exceptions_of(model.pieces.character_map)
+    tokenizer_of(model.pieces, exceptions).save(str(folder / "tokenizer.json"))
     (folder / SENTENCEPIECE).write_bytes(sentencepiece_of(model.pieces))
-    write_json(folder / EXCEPTIONS, exceptions_of(model.pieces.character_map))
+    write_json(folder / EXCEPTIONS, exceptions)
     names = [text for text, _ in model.pieces.scored]
     write_json(
         folder / "config.json",

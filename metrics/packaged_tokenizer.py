@@ -26,17 +26,16 @@ _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
 _UNIGRAM = 1
 
 
-def tokenizer_of(pieces: Pieces) -> Tokenizer:
+def tokenizer_of(pieces: Pieces, exceptions: Mapping[str, str]) -> Tokenizer:
     """A tokenizers pipeline that gives the ids of the original model (XLM-R's SentencePiece, rule `nmt_nfkc`).
 
-    Raises:
-        ModelError: the character map is not that rule.
+    `exceptions` as of `exceptions_of`.
     """
     special = _special(pieces)
     # Text is data: a "</s>" in an answer is four characters. At their score of 0 the special pieces would win.
     scored = [(text, _NEVER if i in special else score) for i, (text, score) in enumerate(pieces.scored)]
     tokenizer = Tokenizer(Unigram(scored, unk_id=pieces.unknown, byte_fallback=False))
-    tokenizer.normalizer = normaliser(exceptions_of(pieces.character_map))
+    tokenizer.normalizer = normaliser(exceptions)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ def test_windows_cover_every_token_and_overlap_as_asked(length: int, size: int, 
     assert spans[0][0] == 0
     assert spans[-1][1] == length
     assert all(end - start == min(size, length) for start, end in spans)
-    for (start, end), (following, _) in zip(spans, spans[1:], strict=False):
+    for (start, end), (following, _) in itertools.pairwise(spans):
         assert start < following <= end - overlap or end == length
 
 
