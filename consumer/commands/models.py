@@ -19,7 +19,7 @@ from metrics.self_test import faults
 ENGLISH_ONLY = ("all-MiniLM-L6-v2",)
 
 
-@click.group()
+@click.group("models")
 def command() -> None:
     """Prepare, list and verify the models."""
 
