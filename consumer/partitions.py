@@ -42,7 +42,8 @@ class Partitions:
         now: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
-        """`began()` is told of every assignment; `drain(partitions)` waits, within its own deadline, until their work in flight is finished."""
+        """`began()` is told of every assignment; `drain(partitions)` waits, within its own deadline, until their work
+        in flight is finished."""
         self._consumer = consumer
         self._offsets = offsets
         self._metrics = metrics

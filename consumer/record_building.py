@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 
 from consumer.record import MetricScore, MetricUnscored, Position, ScoreRecord
-from metrics.evaluation import Evaluation
+from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Event, content_hash
+from metrics.faithfulness import count
+from metrics.flags import fault_of, flags_of
 from metrics.outcome import Reason, Scored, Unscored
 
 
@@ -24,6 +27,7 @@ def build_record(
     versions: Mapping[str, str],
     run: str,
     scored_time: float,
+    thresholds: Mapping[str, float],
     metric_probabilities: Mapping[str, float] | None = None,
 ) -> ScoreRecord:
     """The score record of one event; it holds no text.
@@ -38,6 +42,7 @@ def build_record(
         labels: Contrast dimensions (model, kb_version, ...).
         definitions: Definition of every metric that is named in the evaluation.
         scored_time: Seconds since the epoch (UTC).
+        thresholds: In force for the segment, by metric; flags and fault come from them.
     """
     per_metric = metric_probabilities or {}
     scores: dict[str, MetricScore] = {}
@@ -48,6 +53,11 @@ def build_record(
             scores[name] = MetricScore(float(outcome.value), included)
         else:
             unscored[name] = MetricUnscored(outcome.reason.value, included)
+    values = {name: score.value for name, score in scores.items()}
+    in_force = {name: threshold for name, threshold in thresholds.items() if name in evaluation.outcomes}
+    flags = flags_of(values, in_force)
+    judged = evaluation.judged
+    counts = count(judged.verdicts) if judged is not None else None
     return ScoreRecord(
         id=encodable(event.id),
         content_hash=content_hash(event),
@@ -64,7 +74,13 @@ def build_record(
         labels={encodable(k): encodable(v) for k, v in labels.items()},
         trace_id=None if event.trace_id is None else encodable(event.trace_id),
         run=run,
+        statements=asdict(counts) if counts is not None and counts.total else {},
+        refusal=judged.refusal if judged is not None else False,
+        flags=tuple(flag.value for flag in flags),
+        thresholds=in_force,
+        fault=fault_of(values, in_force, flags).value,
         sketch=evaluation.sketch,
+        cost=judged.cost if judged is not None else {},
     )
 
 
@@ -82,6 +98,7 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def versions_in_force(embedder: str) -> dict[str, str]:
-    """The `versions` of a record: the embedder's identity and this package's own version."""
-    return {"embedder": embedder, "groundwatch": version("groundwatch")}
+def versions_in_force(evaluator: Evaluator) -> dict[str, str]:
+    """The `versions` of a record: the identities of embedder and judge, and this package's own version."""
+    versions = {"embedder": evaluator.embedder.identity, "groundwatch": version("groundwatch")}
+    return versions if evaluator.judge is None else versions | {"judge": evaluator.judge.identity}

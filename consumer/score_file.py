@@ -17,6 +17,7 @@ from consumer.record import Position, ScoreRecord
 from consumer.record_building import build_record, versions_in_force
 from consumer.redaction import Redactor
 from consumer.segments import Segmenter
+from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluator
 from metrics.event import Event
 
@@ -126,6 +127,7 @@ class Scoring:
     redactor: Redactor
     segmenter: Segmenter
     evaluator: Evaluator
+    thresholds: ThresholdTable
     source: str
     run: str
     event_time: float
@@ -173,23 +175,25 @@ def _read(line: Line, how: Scoring) -> _Read | Bad | Ignored:
 def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Iterator[tuple[Line, Result]]:
     reads = [read for _, read in waiting if isinstance(read, _Read)]
     evaluations = iter(how.evaluator.evaluate([read.event for read in reads]) if reads else ())
-    versions = versions_in_force(how.evaluator.embedder.identity)
+    versions = versions_in_force(how.evaluator)
     for line, read in waiting:
         if not isinstance(read, _Read):
             yield line, read
             continue
+        segment = how.segmenter.segment(read.event)
         record = build_record(
             read.event,
             next(evaluations),
             probability=1.0,
             sampled_by="rate",
             source=Position(how.source, 0, read.number),
-            segment=how.segmenter.segment(read.event),
+            segment=segment,
             labels=how.segmenter.contrast(read.event),
             definitions=how.evaluator.definitions,
             versions=versions,
             run=how.run,
             scored_time=how.now(),
+            thresholds=how.thresholds.of(segment),
         )
         yield line, Done(record, len(read.event.answer or ""), read.form, read.repairs)
 

@@ -19,15 +19,15 @@ from consumer.health import Pulse
 from consumer.inference import Inference, Job
 from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut
 from consumer.offsets import Offsets, Partition, Watermark
-from consumer.outputs import Output, OutputImpossible, Outputs
+from consumer.outputs import OutputImpossible, Outputs
 from consumer.partitions import Partitions
-from consumer.record import encode_record
-from consumer.record_building import all_unscored, build_record
+from consumer.record_building import all_unscored
+from consumer.results import Results
 from consumer.sampling import KeyCheck, KeyIsNotId, Sampler
 from consumer.scorer_metrics import Ending, ScorerMetrics
 from consumer.settings import Settings
 from metrics.evaluation import Evaluation, Evaluator
-from metrics.outcome import Reason, Scored
+from metrics.outcome import Reason
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,8 @@ class Scorer:
         self._settings = settings
         self._now = now
         self._wall_clock = wall_clock
-        self._versions = versions
         self._definitions = parts.evaluator.definitions
+        self._results = Results(settings, self._definitions, versions, wall_clock)
         self._offsets = Offsets()
         self._key_check = KeyCheck()
         self._admission = Admission(settings.scorer.max_delay_seconds)
@@ -291,32 +291,24 @@ class Scorer:
     def _write(
         self, sampled: Sampled, evaluation: Evaluation, probability: float, finish: Callable[[Ending], None]
     ) -> None:
-        """Send the score record. Runs in the inference thread for scored events, in the poll thread for shed ones."""
-        record = build_record(
-            sampled.event,
-            evaluation,
-            probability=sampled.probability,
-            sampled_by=sampled.sampled_by,
-            source=sampled.source,
-            segment=sampled.segment,
-            labels=sampled.labels,
-            definitions=self._definitions,
-            versions=self._versions,
-            run=self._settings.scorer.run,
-            scored_time=self._wall_clock(),
-            metric_probabilities=dict.fromkeys(self._definitions, probability),
-        )
-        scored = False
-        for name, outcome in evaluation.outcomes.items():
-            if isinstance(outcome, Scored):
-                scored = True
-            else:
-                self._metrics.unscored.labels(name, outcome.reason.value).inc()
-        if scored:
-            self._metrics.event_age.observe(max(0.0, record.scored_time - record.event_time))
-        ending = Ending.SCORED if scored else Ending.UNSCORED
-        output = Output(self._settings.topics.scores, record.id.encode(), encode_record(record))
-        self._outputs.send(output, lambda: finish(ending))
+        """Send what came of an event. Runs in the inference thread for scored events, in the poll thread for shed ones;
+        `acknowledged` always runs in the poll thread."""
+        result = self._results.of(sampled, evaluation, probability)
+        for name, unscored in result.record.unscored.items():
+            self._metrics.unscored.labels(name, unscored.reason).inc()
+        ending = Ending.SCORED if result.record.scores else Ending.UNSCORED
+        if ending is Ending.SCORED:
+            self._metrics.event_age.observe(max(0.0, result.record.scored_time - result.record.event_time))
+        missing = len(result.outputs)
+
+        def acknowledged() -> None:
+            nonlocal missing
+            missing -= 1
+            if missing == 0:
+                finish(ending)
+
+        for output in result.outputs:
+            self._outputs.send(output, acknowledged)
 
     def _drain_partitions(self, partitions: Iterable[Partition]) -> None:
         """Before partitions are given up: let what is in flight finish, within one deadline for all of it."""

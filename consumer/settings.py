@@ -212,6 +212,38 @@ class Scoring(Section):
     sketch: bool = True
 
 
+class Judge(Section):
+    kind: Literal["lexical", "none"] = "lexical"
+    """`lexical` needs no model; `none` leaves faithfulness unscored(not_configured)."""
+
+
+class Thresholds(Section):
+    """A score below its threshold (by more than 0.001) is flagged. Similarities have no default: what is low depends on
+    the embedder and the domain, so take one from a baseline of your own."""
+
+    default: dict[str, float] = Field(default_factory=lambda: {"faithfulness": 0.75})
+    segments: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """`"app=hr-helpdesk,lang=zh" = {faithfulness = 0.6}`; the most specific match wins, metric by metric."""
+
+    @field_validator("segments")
+    @classmethod
+    def segments_are_conditions(cls, value: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for key in value:
+            segment_conditions(key)
+        return value
+
+
+class Cases(Section):
+    """Case files of flagged and audited answers."""
+
+    audit_share: Share = 0.01
+    """Share of all scored events, chosen by hash, that get a case file whatever their score."""
+    audit_per_hour: Annotated[int, Field(ge=0)] = 1000
+    ttl_hours: PositiveSeconds = 24.0 * 14
+    most: Annotated[int, Field(ge=1)] = 50_000
+    """Case files kept in Redis at the most; the oldest go first."""
+
+
 class Scorer(Section):
     group: str = "groundwatch-scorer"
     max_inflight: Annotated[int, Field(ge=1)] = 2000
@@ -280,6 +312,9 @@ class Settings(Section):
     embedding: Embedding = Embedding()
     redis: Redis = Redis()
     scoring: Scoring = Scoring()
+    judge: Judge = Judge()
+    thresholds: Thresholds = Thresholds()
+    cases: Cases = Cases()
     scorer: Scorer = Scorer()
     monitor: Monitor = Monitor()
     metrics: MetricsSection = MetricsSection()

@@ -1,42 +1,69 @@
-"""Score a batch of events: embed what the metrics need in one call, then one outcome per metric and event."""
+"""Score a batch of events: embed what the metrics need in one call, judge the statements, one outcome per metric."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from metrics import faithfulness
 from metrics.event import Event
+from metrics.judge import Judge, Judgement, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
 from metrics.outcome import Outcome, Reason, Unscored
 from metrics.sketch import sketch_of
+from metrics.statements import Claims
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge was asked of one answer, and what it said; `verdicts` is empty where there is no judgement."""
+
+    statements: tuple[Statement, ...]
+    verdicts: tuple[Verdict, ...]
+    refusal: bool
+    cost: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All outcomes of one event, by metric name, and the sketches of question and context (base64), where wanted."""
+    """All outcomes of one event, by metric name; the sketches of question and context (base64), where wanted; and the
+    statements with their verdicts, where faithfulness is scored."""
 
     outcomes: Mapping[str, Outcome]
     sketch: Mapping[str, str]
+    judged: Judged | None = None
 
 
 class Evaluator:
-    """Metrics over one embedder; used by the scorer, by `score-file` and by every benchmark alike."""
+    """Metrics over one embedder and one judge; used by the scorer, by `score-file` and by every benchmark alike."""
 
-    def __init__(self, metrics: Sequence[Metric], embedder: Embedder, *, sketches: bool) -> None:
+    def __init__(
+        self, metrics: Sequence[Metric], embedder: Embedder, *, sketches: bool, judge: Judge | None = None
+    ) -> None:
+        """`judge` None leaves faithfulness out."""
         self.metrics = tuple(metrics)
         self.embedder = embedder
+        self.judge = judge
         self.definitions = {m.name: definition(m.formula, embedder.identity) for m in self.metrics}
+        self.bounds = {m.name: m.bounds for m in self.metrics}
+        if judge is not None:
+            self.definitions[faithfulness.NAME] = faithfulness.definition_of(judge.identity)
+            self.bounds[faithfulness.NAME] = faithfulness.BOUNDS
         self._sketches = sketches
 
     def evaluate(self, events: Sequence[Event]) -> list[Evaluation]:
-        """One evaluation per event, in order. Never raises for the sake of an event or of the embedder."""
+        """One evaluation per event, in order. Never raises for the sake of an event, embedder or judge."""
         needed = [[m.texts(event) for m in self.metrics] for event in events]
         unique = list(dict.fromkeys(text for per_event in needed for texts in per_event for text in texts))
         vectors = self._embed(unique)
-        return [self._one(event, texts, vectors) for event, texts in zip(events, needed, strict=True)]
+        judgements = self._judge(events)
+        return [
+            self._one(event, texts, vectors, judged)
+            for event, texts, judged in zip(events, needed, judgements, strict=True)
+        ]
 
     def _embed(self, texts: list[Text]) -> Vectors:
         try:
@@ -46,7 +73,26 @@ class Evaluator:
             failed = Unscored(Reason.EMBEDDER_ERROR)
             return dict.fromkeys(texts, failed)
 
-    def _one(self, event: Event, texts: list[tuple[Text, ...]], vectors: Vectors) -> Evaluation:
+    def _judge(self, events: Sequence[Event]) -> list[tuple[Judged, Outcome] | None]:
+        """Statements and faithfulness of every event; all None without a judge."""
+        if self.judge is None:
+            return [None] * len(events)
+        asked = [_ask(event) for event in events]
+        requests = [a.request for a in asked if not isinstance(a.request, Unscored)]
+        judgements: list[Judgement | Unscored]
+        try:
+            judgements = self.judge.judge(requests) if requests else []
+            if len(judgements) != len(requests):
+                raise ValueError(f"{len(requests)} requests, {len(judgements)} judgements")
+        except Exception:
+            log.exception("judging a batch of %d answers failed", len(requests))
+            judgements = [Unscored(Reason.JUDGE_ERROR)] * len(requests)
+        answers = iter(judgements)
+        return [_combine(a, a.request if isinstance(a.request, Unscored) else next(answers)) for a in asked]
+
+    def _one(
+        self, event: Event, texts: list[tuple[Text, ...]], vectors: Vectors, judged: tuple[Judged, Outcome] | None
+    ) -> Evaluation:
         outcomes: dict[str, Outcome] = {}
         for metric in self.metrics:
             try:
@@ -54,5 +100,27 @@ class Evaluator:
             except Exception:
                 log.exception("metric %s failed", metric.name)
                 outcomes[metric.name] = Unscored(Reason.INTERNAL_ERROR)
+        if judged is not None:
+            outcomes[faithfulness.NAME] = judged[1]
         used = dict.fromkeys(text for group in texts for text in group)
-        return Evaluation(outcomes, sketch_of(event, used, vectors) if self._sketches else {})
+        sketch = sketch_of(event, used, vectors) if self._sketches else {}
+        return Evaluation(outcomes, sketch, judged[0] if judged is not None else None)
+
+
+def _ask(event: Event) -> faithfulness.Asked:
+    try:
+        return faithfulness.ask(event)
+    except Exception:
+        log.exception("splitting an answer into statements failed")
+        nothing = Claims((), refusal=False, reason=Reason.INTERNAL_ERROR)
+        return faithfulness.Asked(nothing, Unscored(Reason.INTERNAL_ERROR))
+
+
+def _combine(asked: faithfulness.Asked, judgement: Judgement | Unscored) -> tuple[Judged, Outcome]:
+    statements = asked.claims.statements
+    if isinstance(asked.request, Unscored):
+        return Judged(statements, (), asked.claims.refusal), asked.request
+    outcome = faithfulness.faithfulness(statements, judgement)
+    if isinstance(judgement, Unscored) or isinstance(outcome, Unscored):
+        return Judged(statements, (), asked.claims.refusal), outcome
+    return Judged(statements, judgement.verdicts, asked.claims.refusal, judgement.cost), outcome

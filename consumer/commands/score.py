@@ -61,10 +61,13 @@ def run(settings: Settings) -> None:
     registry = CollectorRegistry()
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     evaluator = build_evaluator(settings, registry)
-    versions = versions_in_force(evaluator.embedder.identity)
+    versions = versions_in_force(evaluator)
     topics = settings.topics
     metrics = ScorerMetrics(
-        registry, metrics=evaluator.definitions, outputs=(topics.scores, topics.deadletter), versions=versions
+        registry,
+        metrics=evaluator.definitions,
+        outputs=(topics.scores, topics.flagged, topics.deadletter),
+        versions=versions,
     )
     pulse = Pulse(time.monotonic)
     stop = threading.Event()
@@ -109,7 +112,7 @@ def await_topics(settings: Settings, stop: threading.Event, pulse: Pulse) -> Non
 
     admin = AdminClient(kafka_config.client(settings.kafka) | {"error_cb": on_error}, logger=_client_log())
     topics = settings.topics
-    wanted = [*topics.events, topics.redrive, topics.scores, topics.deadletter]
+    wanted = [*topics.events, topics.redrive, topics.scores, topics.flagged, topics.deadletter]
     while not stop.is_set():
         pulse.beat("poll")
         try:

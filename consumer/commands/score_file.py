@@ -36,6 +36,7 @@ from consumer.score_gates import below_floor, comparison_json, comparison_view, 
 from consumer.score_summary import Summary, as_json, length_table, score_table
 from consumer.segments import Segmenter
 from consumer.settings import Settings
+from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluator
 
 GATE_EXIT = 3
@@ -90,7 +91,7 @@ def command(
     source = "stdin" if str(events) == "-" else events.name
     how = Scoring(
         decoder, Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
-        source, run, _event_time(events), time.time,
+        ThresholdTable(settings.thresholds), source, run, _event_time(events), time.time,
     )  # fmt: skip
     try:
         _score(events, out, how, settings.decode.max_bytes, summary, comparison)

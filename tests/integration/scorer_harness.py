@@ -109,7 +109,7 @@ def running_scorer(settings: Settings, embedder: HashEmbedder | None = None) -> 
     metrics = ScorerMetrics(
         registry,
         metrics=evaluator.definitions,
-        outputs=(topics.scores, topics.deadletter),
+        outputs=(topics.scores, topics.flagged, topics.deadletter),
         versions={"groundwatch": "t"},
     )
     scorer = build(settings, evaluator, metrics, Pulse(time.monotonic), {"groundwatch": "t"})

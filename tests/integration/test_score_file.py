@@ -32,6 +32,7 @@ from consumer.score_file import BATCH_EVENTS, Bad, Done, FileUnusable, Line, Sco
 from consumer.score_summary import Summary
 from consumer.segments import Segmenter
 from consumer.settings import Settings
+from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Chunk, Event, encode_event
 from metrics.metric import Embedder, Text, Vector
@@ -312,6 +313,7 @@ def scoring(embedder: Remembering) -> Scoring:
     evaluator = Evaluator(build_metrics(("topic_similarity",), "best"), embedder, sketches=False)
     return Scoring(
         Decoder(settings.decode), Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
+        ThresholdTable(settings.thresholds),
         "f", "file", 1_760_000_000.0, lambda: 1_760_000_001.0,
     )  # fmt: skip
 
@@ -358,7 +360,7 @@ def test_coverage_by_answer_length_shows_a_mean_of_the_short_and_easy() -> None:
             outcome = Unscored(Reason.NO_CLAIMS)
         record = build_record(
             event, Evaluation({"m": outcome}, {}), probability=1.0, sampled_by="rate", source=SOURCE, segment={},
-            labels={}, definitions={"m": "aaaaaaaa"}, versions={}, run="file", scored_time=1.0,
+            labels={}, definitions={"m": "aaaaaaaa"}, versions={}, run="file", scored_time=1.0, thresholds={},
         )  # fmt: skip
         summary.add(record, length)
     (m,) = summary.metrics()

@@ -1,0 +1,195 @@
+"""The case file (topic `qa.flagged`): the score record plus the redacted text that explains it (design: 4.3).
+
+Evidence spans refer to the redacted text. `why` is `flagged`, or `audit` with its audit probability: only audited cases
+may correct the live number, flagged ones are a biased sample. An answer may be both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from consumer.record import VERSION, RecordRejected, ScoreRecord, decode_record
+from consumer.record_building import encodable
+from metrics.evaluation import Evaluation
+from metrics.event import Event
+from metrics.outcome import Scored
+
+SHRINK_STEP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChunk:
+    """One retrieved passage; `similarity` is its cosine with the answer, None where it was not computed."""
+
+    text: str | None
+    id: str | None = None
+    source: str | None = None
+    score: float | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEvidence:
+    """`quote` stands in chunk number `chunk` at [start, end); `chunk` None: in an earlier turn of the user."""
+
+    chunk: int | None
+    chunk_id: str | None
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStatement:
+    """A statement of the answer at [start, end), and its verdict."""
+
+    text: str
+    start: int
+    end: int
+    label: str
+    reason: str
+    probability: float
+    evidence: tuple[CaseEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """Everything that an on-call engineer needs to see why an answer was flagged."""
+
+    record: ScoreRecord
+    why: tuple[str, ...]
+    audit_probability: float | None
+    question: str | None
+    answer: str | None
+    contexts: tuple[CaseChunk, ...]
+    statements: tuple[CaseStatement, ...]
+    reference: str | None = None
+    conversation: tuple[Mapping[str, str], ...] = ()
+    truncated: bool = False
+    """Text was left out because the broker refused the whole."""
+    v: int = VERSION
+
+
+def build_case(
+    event: Event, evaluation: Evaluation, record: ScoreRecord, why: tuple[str, ...], audit_probability: float | None
+) -> CaseFile:
+    """The case file of one redacted event."""
+    topic = evaluation.outcomes.get("topic_similarity")
+    similarities = topic.per_chunk if isinstance(topic, Scored) else ()
+    aligned = similarities if len(similarities) == len(event.contexts) else (None,) * len(event.contexts)
+    return CaseFile(
+        record=record,
+        why=why,
+        audit_probability=audit_probability,
+        question=_text(event.question),
+        answer=_text(event.answer),
+        contexts=tuple(
+            CaseChunk(encodable(c.text), _text(c.id), _text(c.source), c.score, similarity)
+            for c, similarity in zip(event.contexts, aligned, strict=True)
+        ),
+        statements=_statements(evaluation),
+        reference=_text(event.reference),
+        conversation=tuple({"role": t.role, "content": encodable(t.content)} for t in event.conversation),
+    )
+
+
+def _statements(evaluation: Evaluation) -> tuple[CaseStatement, ...]:
+    judged = evaluation.judged
+    if judged is None or not judged.verdicts:
+        return ()
+    return tuple(
+        CaseStatement(
+            encodable(statement.text),
+            statement.start,
+            statement.end,
+            verdict.label.value,
+            encodable(verdict.reason),
+            verdict.probability,
+            tuple(
+                CaseEvidence(e.chunk, _text(e.chunk_id), e.start, e.end, encodable(e.quote)) for e in verdict.evidence
+            ),
+        )
+        for statement, verdict in zip(judged.statements, judged.verdicts, strict=True)
+    )
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else encodable(text)
+
+
+def encode_case(case: CaseFile) -> bytes:
+    return orjson.dumps(case)
+
+
+def smaller_cases(case: CaseFile) -> Iterator[CaseFile]:
+    """Ever smaller forms for a broker that refuses the size.
+
+    The least similar chunks lose their text first, half of those that are left each time; then all other text goes.
+    Chunks keep their places, so evidence still points right.
+    """
+    order = sorted(
+        (i for i, chunk in enumerate(case.contexts) if chunk.text is not None),
+        key=lambda i: (case.contexts[i].similarity is not None, case.contexts[i].similarity or 0.0),
+    )
+    chunks = list(case.contexts)
+    while order:
+        half = -(-len(order) // SHRINK_STEP)
+        for index in order[:half]:
+            chunks[index] = replace(chunks[index], text=None)
+        order = order[half:]
+        case = replace(case, contexts=tuple(chunks), truncated=True)
+        yield case
+    yield replace(
+        case, question=None, answer=None, contexts=(), statements=(), reference=None, conversation=(), truncated=True
+    )
+
+
+def decode_case(raw: bytes | None) -> CaseFile:
+    """Read a case file.
+
+    Raises:
+        RecordRejected: not a case file, or a higher version.
+    """
+    if raw is None:
+        raise RecordRejected("undecodable", "no value")
+    try:
+        data = orjson.loads(raw)
+        version = data.get("v", VERSION)
+        if not isinstance(version, int) or version > VERSION:
+            raise RecordRejected("other_version", f"version {version!r}; this reader knows {VERSION}")
+        return _case(data)
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RecordRejected("undecodable", str(error)) from None
+
+
+def _case(data: dict[str, Any]) -> CaseFile:
+    return CaseFile(
+        record=decode_record(orjson.dumps(data["record"])),
+        why=tuple(data["why"]),
+        audit_probability=data.get("audit_probability"),
+        question=data["question"],
+        answer=data["answer"],
+        contexts=tuple(
+            CaseChunk(c["text"], c.get("id"), c.get("source"), c.get("score"), c.get("similarity"))
+            for c in data["contexts"]
+        ),
+        statements=tuple(
+            CaseStatement(
+                s["text"],
+                s["start"],
+                s["end"],
+                s["label"],
+                s["reason"],
+                s["probability"],
+                tuple(CaseEvidence(e["chunk"], e["chunk_id"], e["start"], e["end"], e["quote"]) for e in s["evidence"]),
+            )
+            for s in data["statements"]
+        ),
+        reference=data.get("reference"),
+        conversation=tuple(data.get("conversation", ())),
+        truncated=bool(data.get("truncated", False)),
+    )

@@ -1,0 +1,96 @@
+"""From an evaluated event to what is written: its score record, and a case file where it is flagged or audited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from consumer.case_file import build_case, encode_case, smaller_cases
+from consumer.intake import Sampled
+from consumer.outputs import Output
+from consumer.record import ScoreRecord, encode_record
+from consumer.record_building import build_record
+from consumer.sampling import unit_interval
+from consumer.settings import Settings
+from consumer.thresholds import ThresholdTable
+from metrics.evaluation import Evaluation
+
+HOUR = 3600.0
+AUDIT_SALT = "audit/"
+"""Makes the audit independent of the sample: an audited share of what was sampled, not its lowest part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What to write for one event, and the record for whoever counts."""
+
+    record: ScoreRecord
+    outputs: tuple[Output, ...]
+
+
+class Audit:
+    """Which scored events get a case file whatever their score: a share by hash, at most so many an hour."""
+
+    def __init__(self, share: float, salt: str, per_hour: int) -> None:
+        self.share = share
+        self._salt = AUDIT_SALT + salt
+        self._per_hour = per_hour
+        self._hour = -1
+        self._taken = 0
+
+    def chooses(self, event_id: str, now: float) -> bool:
+        """`now` in seconds since the epoch. Beyond the hourly limit nothing more is chosen until the next hour."""
+        if unit_interval(self._salt, event_id.encode("utf-8", "surrogatepass")) >= self.share:
+            return False
+        hour = int(now // HOUR)
+        if hour != self._hour:
+            self._hour, self._taken = hour, 0
+        self._taken += 1
+        return self._taken <= self._per_hour
+
+
+class Results:
+    """Builds records and case files; called by the inference thread, and by the poll thread for what was shed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        definitions: Mapping[str, str],
+        versions: Mapping[str, str],
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._definitions = definitions
+        self._versions = versions
+        self._wall_clock = wall_clock
+        self._thresholds = ThresholdTable(settings.thresholds)
+        self._audit = Audit(settings.cases.audit_share, settings.sampling.salt, settings.cases.audit_per_hour)
+
+    def of(self, sampled: Sampled, evaluation: Evaluation, probability: float) -> Result:
+        """`probability` is that of the event being scored: its sampling probability, less what was shed."""
+        now = self._wall_clock()
+        record = build_record(
+            sampled.event,
+            evaluation,
+            probability=sampled.probability,
+            sampled_by=sampled.sampled_by,
+            source=sampled.source,
+            segment=sampled.segment,
+            labels=sampled.labels,
+            definitions=self._definitions,
+            versions=self._versions,
+            run=self._settings.scorer.run,
+            scored_time=now,
+            thresholds=self._thresholds.of(sampled.segment),
+            metric_probabilities=dict.fromkeys(self._definitions, probability),
+        )
+        key = record.id.encode()
+        outputs = [Output(self._settings.topics.scores, key, encode_record(record))]
+        audited = bool(record.scores) and self._audit.chooses(record.id, now)
+        why = (("flagged",) if record.flags else ()) + (("audit",) if audited else ())
+        if why:
+            case = build_case(sampled.event, evaluation, record, why, self._audit.share if audited else None)
+            topic = self._settings.topics.flagged
+            smaller = (Output(topic, key, encode_case(form)) for form in smaller_cases(case))
+            outputs.append(Output(topic, key, encode_case(case), smaller=smaller))
+        return Result(record, tuple(outputs))
