@@ -182,7 +182,9 @@ def _parsed(response: httpx.Response, number: int, dimension: int) -> list[Vecto
         if vector.ndim != 1 or not len(vector) or (dimension and len(vector) != dimension):
             raise EndpointError(f"a vector of shape {vector.shape}, not ({dimension},): is it another model now?")
     with np.errstate(invalid="ignore", divide="ignore"):
-        return [np.asarray(v / np.linalg.norm(v), np.float32) for v in vectors]
+        # By the largest value first: the squares of huge ones would overflow, and leave a vector of zeros.
+        scaled = [vector / np.abs(vector).max() for vector in vectors]
+        return [np.asarray(vector / np.linalg.norm(vector), np.float32) for vector in scaled]
 
 
 def connect(
