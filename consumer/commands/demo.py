@@ -33,7 +33,7 @@ class Duration(click.ParamType):
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what happened as JSON.")
 @click.option("--seed", default=1, show_default=True, help="Another seed, other conversations.")
 @click.option(
-    "--rate", type=click.FloatRange(1, 500), default=12.0, show_default=True, help="Records a second on the topic."
+    "--rate", type=click.FloatRange(1, 500), default=16.0, show_default=True, help="Records a second on the topic."
 )
 @click.option(
     "--picture", type=click.Path(path_type=Path, dir_okay=False), help="Save the view during the incident as SVG."
