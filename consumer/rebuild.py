@@ -99,6 +99,8 @@ class Rebuild:
             # The default would keep more records in memory than all the windows take.
             "queued.max.messages.kbytes": 4096,
             "fetch.message.max.bytes": 1_000_000,
+            # By default the client pauses for a second whenever that little is full.
+            "fetch.queue.backoff.ms": 5,
         }
 
     @property

@@ -151,6 +151,8 @@ def _counted(data: dict[str, Any]) -> CountedRecord:
     get = data.get
     trace_id = get("trace_id")
     unscored = data["unscored"]
+    flags = get("flags")
+    statements = get("statements")
     return CountedRecord(
         _text(data["id"]),
         _text(data["content_hash"]),
@@ -158,17 +160,23 @@ def _counted(data: dict[str, Any]) -> CountedRecord:
         _text(get("run", "live")),
         _texts(data["segment"]),
         _probability(data["probability"]),
-        {n: Value(_number(s["value"]), _probability(s["probability"])) for n, s in data["scores"].items()},
+        {name: _value(score["value"], score["probability"]) for name, score in data["scores"].items()},
         _unscored(unscored) if unscored else {},
         _texts(data["definitions"]),
         _texts(get("versions", _NONE)),
         _texts(get("labels", _NONE)),
         trace_id if trace_id is None else _text(trace_id),
-        _counts(get("statements", _NONE)),
+        _counts(statements) if statements else {},
         get("refusal") is True,
-        tuple(_text(flag) for flag in get("flags", ())),
+        tuple([_text(flag) for flag in flags]) if flags else (),
         _text(get("fault", "unknown")),
     )
+
+
+def _value(value: Any, probability: Any) -> Value:
+    if type(value) is float and type(probability) is float and 0.0 < probability <= 1.0:
+        return Value(value, probability)
+    return Value(_number(value), _probability(probability))
 
 
 def _unscored(data: dict[str, Any]) -> dict[str, MetricUnscored]:

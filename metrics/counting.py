@@ -91,7 +91,7 @@ class Counting:
         self.scores: dict[Key, Tally] = {}
         self.segments = {s: SegmentCounts(changes=dict.fromkeys(dimensions, 0)) for s in segments}
         self._dimensions = tuple(dimensions)
-        self._values: dict[Segment, dict[str, dict[str, None]]] = {s: {} for s in segments}
+        self._values: dict[Segment, dict[str, dict[str, None]]] = {s: {d: {} for d in dimensions} for s in segments}
         self._flags: set[str] = set()
         self._faults: set[str] = set()
 
@@ -117,10 +117,12 @@ class Counting:
     def note(self, answer: Answer, segment: Segment, at: float) -> None:
         """An answer that was counted by an earlier process: learn its label values, advance nothing."""
         counts = self.segments[segment]
-        counts.last_at = max(counts.last_at, at)
-        for dimension in self._dimensions:
-            value = answer.labels.get(dimension)
-            if value is not None:
+        if at > counts.last_at:
+            counts.last_at = at
+        values = self._values[segment]
+        for dimension, value in answer.labels.items():
+            known = values.get(dimension)
+            if known is not None and value not in known:
                 self._is_new(segment, dimension, value)
 
     def keep(self, definitions: Definitions) -> None:
@@ -185,16 +187,13 @@ class Counting:
 
     def _is_new(self, segment: Segment, dimension: str, value: str) -> bool:
         """True for a value not seen before in this segment; the first value ever is where it starts, not a change."""
-        values = self._values[segment].get(dimension)
-        if values is None:
-            self._values[segment][dimension] = {value: None}
-            return False
+        values = self._values[segment][dimension]
         if value in values:
             return False
         if len(values) >= MAX_VALUES:
             del values[next(iter(values))]
         values[value] = None
-        return True
+        return len(values) > 1
 
 
 def exemplar_of(answer: Answer) -> tuple[str, str]:
