@@ -66,12 +66,17 @@ class Evaluator:
         ]
 
     def _embed(self, texts: list[Text]) -> Vectors:
+        if not texts:
+            return {}
         try:
             return dict(zip(texts, self.embedder.embed(texts), strict=True))
         except Exception:
-            log.exception("embedding a batch of %d texts failed", len(texts))
-            failed = Unscored(Reason.EMBEDDER_ERROR)
-            return dict.fromkeys(texts, failed)
+            if len(texts) > 1:
+                # One text that breaks the embedder must not cost the others of the batch their scores.
+                middle = len(texts) // 2
+                return {**self._embed(texts[:middle]), **self._embed(texts[middle:])}
+            log.exception("embedding a text of %d characters failed", len(texts[0].content))
+            return {texts[0]: Unscored(Reason.EMBEDDER_ERROR)}
 
     def _judge(self, events: Sequence[Event]) -> list[tuple[Judged, Outcome] | None]:
         """Statements and faithfulness of every event; all None without a judge."""

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
 
 from consumer.cache import CachedEmbedder, Memory
 from consumer.cli import group
 from consumer.embedders import build_evaluator, load_embedder, warm_up
-from consumer.settings import Embedding, Scoring, Settings
+from consumer.settings import Embedding, Redis, Scoring, Settings
 from metrics.embedding import LocalEmbedder, uncounted
 from metrics.event import Chunk, Event
 from metrics.metric import Text, Vector
@@ -391,6 +392,23 @@ def test_minilm_has_its_own_window_and_passes_its_self_test(tmp_path: Path) -> N
     assert loaded.embedder.tokens.limit == 256
     assert loaded.embedder.tokens.prefixes == {"query": "", "passage": ""}
     assert faults(loaded.embedder, loaded.revision[:12], ("en",)) == []
+
+
+def test_counters_are_there_from_the_start_and_count(settings: Embedding, redis_url: str) -> None:
+    registry = CollectorRegistry()
+    both = Settings(embedding=settings, redis=Redis(cache_url=redis_url))
+    evaluator = build_evaluator(both, registry)
+
+    def count(cache: str, result: str) -> float | None:
+        return registry.get_sample_value("groundwatch_cache_requests_total", {"cache": cache, "result": result})
+
+    assert count("embedding_redis", "corrupt") == count("embedding_memory", "hit") == 0
+    assert registry.get_sample_value("groundwatch_embedded_texts_total", {"kind": "split"}) == 0
+    event = Event("e", 0.0, "When is lunch?", (Chunk("Lunch is at noon."),), "At noon.")
+    for _ in range(2):
+        evaluator.evaluate([event])
+    assert count("embedding_redis", "miss") == count("embedding_redis", "written") == 3
+    assert count("embedding_memory", "hit") == 3
 
 
 def test_unknown_metric_ends_the_start(settings: Embedding) -> None:

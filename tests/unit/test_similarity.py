@@ -133,6 +133,20 @@ def test_definition_follows_model_and_aggregation() -> None:
     assert len(seen) == 6
 
 
+def test_text_that_breaks_the_embedder_costs_only_its_own_event() -> None:
+    class Fragile(Failing):
+        def embed(self, texts: Sequence[Text]) -> list[Vector | Unscored]:
+            if any("poison" in text.content for text in texts):
+                raise ValueError("poison")
+            return [at(len(text.content)) for text in texts]
+
+    events = [event("q", [f"chunk {i}"], f"answer {i}" if i != 3 else "poison") for i in range(8)]
+    found = Evaluator(build_metrics(NAMES[:1], "best"), Fragile(), sketches=False).evaluate(events)
+    outcomes = [one.outcomes["topic_similarity"] for one in found]
+    assert outcomes[3] == Unscored(Reason.EMBEDDER_ERROR)
+    assert all(isinstance(outcome, Scored) for i, outcome in enumerate(outcomes) if i != 3)
+
+
 def test_failing_embedder_leaves_reasons_not_numbers() -> None:
     evaluator = Evaluator(build_metrics(NAMES, "best"), Failing(), sketches=True)
     (found,) = evaluator.evaluate([event("q", ["c"], "a")])
