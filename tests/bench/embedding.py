@@ -31,7 +31,8 @@ from metrics.outcome import Scored
 CHUNKS, CHUNK_WORDS, ANSWER_WORDS, SEEN = 5, 150, 40, 10
 SUBJECTS = (
     "the parcel", "our insurance", "a new badge", "the night train", "the annual report", "every invoice",
-    "the heating", "a spare key", "the laboratory", "this contract", "the ferry", "a visitor", "the pension fund", "the north gate",
+    "the heating", "a spare key", "the laboratory", "this contract", "the ferry", "a visitor", "the pension fund",
+    "the north gate",
 )  # fmt: skip
 VERBS = (
     "arrives before", "must be checked against", "is handed over with", "replaces", "depends on", "is signed after",
