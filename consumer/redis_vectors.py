@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
@@ -112,7 +113,7 @@ class RedisVectors:
     ) -> list[object]:
         """Replies in order; empty, and counted, when the connection failed."""
         try:
-            pipeline = self._client.pipeline(transaction=False)
+            pipeline: Any = self._client.pipeline(transaction=False)
             for command in commands:
                 pipeline.execute_command(*command)
             replies: list[object] = pipeline.execute(raise_on_error=False)

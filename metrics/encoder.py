@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -164,13 +164,14 @@ def load_encoder(folder: Path, precision: Precision) -> Encoder:
     return Encoder(network, weights, precision)
 
 
-def _weights(file: safe_open, network: Network, precision: Precision) -> Weights:
+def _weights(file: Any, network: Network, precision: Precision) -> Weights:
     names = set(file.keys())
 
     def read(name: str) -> Tensor:
         if name not in names:
             raise ModelError(f"tensor {name} is missing; run: groundwatch models verify")
-        return file.get_tensor(name)
+        tensor: Tensor = file.get_tensor(name)
+        return tensor
 
     def dense(make: Callable[[Tensor, Tensor], Dense], *prefixes: str) -> Dense:
         weights, biases = [read(f"{p}.weight") for p in prefixes], [read(f"{p}.bias") for p in prefixes]

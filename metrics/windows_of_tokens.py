@@ -35,7 +35,7 @@ def pooled(vectors: npt.NDArray[np.float32], tokens: Sequence[int]) -> npt.NDArr
     Not finite where the windows cancel out or hold something that is not finite.
     """
     if len(vectors) == 1:
-        return vectors[0]
+        return np.asarray(vectors[0], np.float32)
     mean = np.average(vectors.astype(np.float64), axis=0, weights=np.asarray(tokens, np.float64))
     norm = np.linalg.norm(mean)
     with np.errstate(invalid="ignore", divide="ignore"):

