@@ -6,9 +6,10 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from consumer.deadletters import original_position
+from consumer.deadletters import original_position, original_time
 from consumer.decode import Decoded, DecodeError, Decoder
 from consumer.delivered import Headers
+from consumer.reasons import INTERNAL_ERROR
 from consumer.record import Position
 from consumer.redaction import Redactor
 from consumer.sampling import Sampler
@@ -87,12 +88,13 @@ class Intake:
             return Taken(Refused(error.reason, str(error)))
         except Exception as error:
             log.exception("an event at %s could not be taken in", raw.source)
-            return Taken(Refused("internal_error", f"{type(error).__name__} while taking the event in"))
+            return Taken(Refused(INTERNAL_ERROR, f"{type(error).__name__} while taking the event in"))
 
     def _take(self, raw: Raw, value: bytes, early_id: bytes | None) -> Taken:
         source = original_position(raw.source, raw.headers)
         fallback = early_id.decode("utf-8", "backslashreplace") if early_id is not None else str(source)
-        decoded: Decoded = self._decoder.decode(value, fallback_id=fallback, broker_time=raw.broker_time, key=raw.key)
+        logged = original_time(raw.broker_time, raw.headers)
+        decoded: Decoded = self._decoder.decode(value, fallback_id=fallback, broker_time=logged, key=raw.key)
         if decoded.ignored:
             return Taken(Ignored(), decoded.repairs)
         event = decoded.event

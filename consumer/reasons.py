@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+INTERNAL_ERROR = "internal_error"
+"""A dead letter's reason beside the refusals: decoding went well, and a fault of ours came after it."""
+
 
 class Refusal(StrEnum):
     """Reasons of a dead letter. A new one is a change of contract (docs/events.md has the table)."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from consumer.offsets import Partition
+from consumer.reasons import INTERNAL_ERROR, Refusal, Repair
 from metrics.outcome import Reason
 
 AGE_BUCKETS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600)
@@ -79,8 +80,12 @@ class ScorerMetrics:
         info = gauge("definition_info", "Definition of each metric.", "metric", "definition")
         for metric, definition in metrics.items():
             info.labels(metric, definition).set(1)
-            for reason in Reason:
-                self.unscored.labels(metric, reason.value)
+            for missing in Reason:
+                self.unscored.labels(metric, missing.value)
+        for reason in (*Refusal, INTERNAL_ERROR):
+            self.deadletters.labels(str(reason))
+        for repair in Repair:
+            self.repairs.labels(repair.value)
         for topic in outputs:
             self.output_refused.labels(topic)
         for kind in ("assigned", "revoked", "lost"):

@@ -1,0 +1,41 @@
+"""What to do about a dead letter, one line a reason; docs/events.md has the longer table."""
+
+from __future__ import annotations
+
+from consumer.reasons import INTERNAL_ERROR, Refusal
+
+_MAP = "look at one (--show 1) with `groundwatch decode`, write a mapping file into decode.forms_dir"
+_THEN = "restart the scorer, then redrive"
+_LIMIT = "raise it (GROUNDWATCH__DECODE__{}) if such events are real, {}; else log less"
+
+_HINTS: dict[str, str] = {
+    Refusal.EMPTY: "the producer writes blank records; nothing to redrive",
+    Refusal.TOO_LARGE: "beyond decode.max_bytes: " + _LIMIT.format("MAX_BYTES", _THEN),
+    Refusal.TOO_DEEP: "beyond decode.max_depth: " + _LIMIT.format("MAX_DEPTH", _THEN),
+    Refusal.TOO_MANY_CHUNKS: "beyond decode.max_chunks: " + _LIMIT.format("MAX_CHUNKS", _THEN),
+    Refusal.TOO_MANY_CHARACTERS: "beyond decode.max_characters: " + _LIMIT.format("MAX_CHARACTERS", _THEN),
+    Refusal.BAD_ENCODING: "let the producer write UTF-8; these records cannot be redriven",
+    Refusal.UNSUPPORTED_FORMAT: "log JSON; if it is gzip, set decode.gzip = true, " + _THEN,
+    Refusal.CORRUPT_GZIP: "the value is cut off or damaged: let Kafka's own client compress; these cannot be redriven",
+    Refusal.NOT_JSON: "let the producer write one JSON object a record; these cannot be redriven",
+    Refusal.NOT_AN_OBJECT: "let the producer write one JSON object a record; these cannot be redriven",
+    Refusal.BATCH: "let the producer write one event a record; these cannot be redriven",
+    Refusal.DUPLICATE_KEY: "a key stands twice with different values: fix the producer; these cannot be redriven",
+    Refusal.UNRECOGNISED: f"no form fits: {_MAP}, {_THEN}",
+    Refusal.MISSING_CONTEXTS: f"a field was renamed or is no longer logged: {_MAP}, {_THEN}",
+    Refusal.MISSING_ANSWER: f"a field was renamed or is no longer logged: {_MAP}, {_THEN}",
+    Refusal.INCOMPLETE_CONTEXTS: "one record of a trace: log question, contexts and answer in one record",
+    Refusal.INCOMPLETE_ANSWER: "one record of a trace: log question, contexts and answer in one record",
+    Refusal.BAD_CONTEXT_SHAPE: f"contexts hold no passages where the form looks: {_MAP}, {_THEN}",
+    Refusal.BAD_ANSWER_SHAPE: f"no text where the form looks for the answer: {_MAP}, {_THEN}",
+    Refusal.DECODER_FAULT: f"a fault of Groundwatch: report it with the record's shape; after the upgrade, {_THEN}",
+    Refusal.REDACTION_TIMEOUT: f"a pattern of redaction.patterns took too long: make it simpler, {_THEN}",
+    INTERNAL_ERROR: f"a fault of Groundwatch: the scorer's log says which; after the upgrade, {_THEN}",
+    "": "not written by the scorer: who else writes to this topic?",
+}
+_NEWER = "not known to this version: see docs/events.md of the version that wrote it"
+
+
+def hint_of(reason: str) -> str:
+    """What to do, in one line; never empty."""
+    return _HINTS.get(reason, _NEWER)

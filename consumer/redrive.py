@@ -1,0 +1,111 @@
+"""Dead letters back to the scorer after a fix (design: 4.4): which to send, and as what.
+
+What was sent before is read from the redrive topic itself: a record there names the first position of its event and the
+number of the attempt, and one letter leads to one such pair. So a second run, a run that was interrupted and a record
+that the scorer dead-lettered twice send nothing twice, whatever the filters were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from consumer.deadletter_reading import Letter
+from consumer.deadletters import attempts, noted_position, origin_headers
+from consumer.delivered import Delivered
+from consumer.record import Position
+
+MAX_ATTEMPTS = 3
+
+
+class Left(StrEnum):
+    """Why a letter is not sent."""
+
+    OTHER_REASON = "other reason"
+    OLDER = "older"
+    NOT_OURS = "not written by the scorer"
+    NO_PAYLOAD = "without payload"
+    EXHAUSTED = "three attempts made"
+    SENT_BEFORE = "sent before"
+    BEYOND_MAX = "beyond --max"
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One record for the redrive topic: the event first read at `source`, for the `attempt`-th time."""
+
+    source: Position
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """What to write: original key, bytes and producer's headers, and where it all began."""
+
+    reason: str
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes | None]]
+
+
+def sent_before(records: Iterable[Delivered]) -> set[Sending]:
+    """What lies on the redrive topic. A record without its original position was put there by somebody else."""
+    sent = set()
+    for record in records:
+        headers = record.headers() or ()
+        source = noted_position(headers)
+        if source is not None:
+            sent.add(Sending(source, attempts(headers)))
+    return sent
+
+
+@dataclass(slots=True)
+class Chooser:
+    """Decides letter by letter, in the order of the topic, and counts.
+
+    `sent` is what the redrive topic holds, and is added to; `reasons` empty takes every reason; `since` is in seconds
+    since the epoch; `most` letters at most.
+    """
+
+    sent: set[Sending]
+    reasons: Collection[str] = ()
+    since: float | None = None
+    most: int | None = None
+    letters: int = 0
+    chosen: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+    left: Counter[Left] = field(default_factory=Counter)
+    seen_reasons: set[str] = field(default_factory=set)
+
+    def choose(self, letter: Letter) -> Redriven | None:
+        """What to send for this letter; None where it is left."""
+        self.letters += 1
+        self.seen_reasons.add(letter.reason)
+        found = self._judge(letter)
+        if isinstance(found, Left):
+            self.left[found] += 1
+            return None
+        self.chosen[letter.reason] += 1
+        return found
+
+    def _judge(self, letter: Letter) -> Redriven | Left:
+        if self.reasons and letter.reason not in self.reasons:
+            return Left.OTHER_REASON
+        if self.since is not None and letter.time < self.since:
+            return Left.OLDER
+        if letter.original is None:
+            return Left.NOT_OURS
+        if letter.value is None:
+            return Left.NO_PAYLOAD
+        if letter.attempts >= MAX_ATTEMPTS:
+            return Left.EXHAUSTED
+        sending = Sending(letter.original, letter.attempts + 1)
+        if sending in self.sent:
+            return Left.SENT_BEFORE
+        if self.most is not None and self.chosen.total() >= self.most:
+            return Left.BEYOND_MAX
+        self.sent.add(sending)
+        about = origin_headers(sending.source, letter.logged, sending.attempt)
+        return Redriven(letter.reason, letter.key, letter.value, [*letter.headers, *about])
