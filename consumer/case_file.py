@@ -168,28 +168,77 @@ def decode_case(raw: bytes | None) -> CaseFile:
 
 def _case(data: dict[str, Any]) -> CaseFile:
     return CaseFile(
-        record=decode_record(orjson.dumps(data["record"])),
-        why=tuple(data["why"]),
-        audit_probability=data.get("audit_probability"),
-        question=data["question"],
-        answer=data["answer"],
-        contexts=tuple(
-            CaseChunk(c["text"], c.get("id"), c.get("source"), c.get("score"), c.get("similarity"))
-            for c in data["contexts"]
-        ),
-        statements=tuple(
-            CaseStatement(
-                s["text"],
-                s["start"],
-                s["end"],
-                s["label"],
-                s["reason"],
-                s["probability"],
-                tuple(CaseEvidence(e["chunk"], e["chunk_id"], e["start"], e["end"], e["quote"]) for e in s["evidence"]),
-            )
-            for s in data["statements"]
-        ),
-        reference=data.get("reference"),
-        conversation=tuple(data.get("conversation", ())),
+        record=_checked(decode_record(orjson.dumps(data["record"]))),
+        why=tuple(_str(why) for why in data["why"]),
+        audit_probability=_optional_number(data.get("audit_probability")),
+        question=_optional(data["question"]),
+        answer=_optional(data["answer"]),
+        contexts=tuple(_chunk(chunk) for chunk in data["contexts"]),
+        statements=tuple(_statement(statement) for statement in data["statements"]),
+        reference=_optional(data.get("reference")),
+        conversation=tuple({_str(k): _str(v) for k, v in turn.items()} for turn in data.get("conversation", ())),
         truncated=bool(data.get("truncated", False)),
     )
+
+
+def _chunk(data: dict[str, Any]) -> CaseChunk:
+    return CaseChunk(
+        _optional(data["text"]),
+        _optional(data.get("id")),
+        _optional(data.get("source")),
+        _optional_number(data.get("score")),
+        _optional_number(data.get("similarity")),
+    )
+
+
+def _statement(data: dict[str, Any]) -> CaseStatement:
+    return CaseStatement(
+        _str(data["text"]),
+        _int(data["start"]),
+        _int(data["end"]),
+        _str(data["label"]),
+        _str(data["reason"]),
+        float(data["probability"]),
+        tuple(_evidence(evidence) for evidence in data["evidence"]),
+    )
+
+
+def _evidence(data: dict[str, Any]) -> CaseEvidence:
+    chunk = data["chunk"]
+    return CaseEvidence(
+        None if chunk is None else _int(chunk),
+        _optional(data["chunk_id"]),
+        _int(data["start"]),
+        _int(data["end"]),
+        _str(data["quote"]),
+    )
+
+
+def _checked(record: ScoreRecord) -> ScoreRecord:
+    """`decode_record` trusts the fields that no gauge is made of; a case file shows and indexes them."""
+    for text in (*record.flags, record.fault, record.run, record.sampled_by):
+        _str(text)
+    _optional(record.trace_id)
+    for threshold in record.thresholds.values():
+        float(threshold)
+    return record
+
+
+def _str(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"expected text, found {type(value).__name__}")
+    return value
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else _str(value)
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {type(value).__name__}")
+    return value
+
+
+def _optional_number(value: Any) -> float | None:
+    return None if value is None else float(value)

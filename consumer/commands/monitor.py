@@ -15,6 +15,8 @@ from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 
 from consumer import kafka_config, logs
+from consumer.case_reader import keeping_cases
+from consumer.case_store import CaseStoreError
 from consumer.cli import loaded_settings
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.monitor import Monitor, MonitorStopped
@@ -36,7 +38,7 @@ def command(ctx: click.Context) -> None:
     logs.configure(settings.logging)
     try:
         run(settings)
-    except (MonitorStopped, ListenError, kafka_config.KafkaConfigError) as error:
+    except (MonitorStopped, ListenError, CaseStoreError, kafka_config.KafkaConfigError) as error:
         raise click.ClickException(str(error)) from None
     except KafkaException as error:
         raise click.ClickException(f"kafka: {error.args[0].str()}") from None
@@ -48,6 +50,7 @@ def run(settings: Settings) -> None:
     Raises:
         MonitorStopped: the score topic is missing or forbidden, or reading it stands still.
         ListenError: the metrics address is taken.
+        CaseStoreError: `redis.cases_url` is no URL of a Redis.
     """
     own = version("groundwatch")
     pulse = Pulse(time.monotonic)
@@ -73,7 +76,8 @@ def run(settings: Settings) -> None:
             return
         book = Scorebook(settings, time.time)
         skip_what_is_too_old(settings, book, partitions, stop)
-        asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
+        with keeping_cases(settings, pulse, registry, now=time.time, monotonic=time.monotonic):
+            asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

@@ -1,0 +1,134 @@
+"""Which case files somebody wants to see: one filter, with the same meaning in Redis, on the topic and in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import orjson
+
+from consumer.case_file import CaseFile
+
+SEARCHED = 20_000
+"""Characters of a case that a text filter looks at."""
+TERM = 200
+TERMS = 64
+"""Longest term, and terms of one case: records of a foreign writer shall not fill the store."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """All conditions must hold; of several values of one condition any is enough. Empty: every case.
+
+    `since` (inclusive) and `until` (exclusive) are event times in seconds since the epoch. `verdicts`: at least one
+    statement has it. `text` stands in the question, the answer, the reference or an id, whatever its case and width.
+    """
+
+    since: float | None = None
+    until: float | None = None
+    flags: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    segment: Mapping[str, str] = field(default_factory=dict)
+    verdicts: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    text: str = ""
+
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of terms (see `terms_of`): a case that matches has at least one term of every group."""
+        named = (("flag", self.flags), ("fault", self.faults), ("verdict", self.verdicts), ("why", self.why))
+        groups = [tuple(f"{kind}:{value}"[:TERM] for value in values) for kind, values in named if values]
+        return (*groups, *((f"segment:{name}={value}"[:TERM],) for name, value in self.segment.items()))
+
+    def matches(self, case: CaseFile) -> bool:
+        at = case.record.event_time
+        if (self.since is not None and at < self.since) or (self.until is not None and at >= self.until):
+            return False
+        terms = set(terms_of(case))
+        if not all(terms.intersection(group) for group in self.groups()):
+            return False
+        return not self.text or folded(self.text) in searched_text(case)
+
+
+def case_key(case: CaseFile) -> str:
+    """48 hex digits: 32 of the event's id, 16 of its content. The same event, redelivered, has the same key."""
+    return name_digest(case.record.id) + _digest(case.record.content_hash)[:16]
+
+
+def name_digest(name: str) -> str:
+    """32 hex digits of an event id or trace id, as exemplars on /metrics show a long one."""
+    return _digest(name)[:32]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def terms_of(case: CaseFile) -> tuple[str, ...]:
+    """What a case is found by, as `kind:value`; no text of the event is in it but allow-listed segment values."""
+    record = case.record
+    terms = [
+        *(f"flag:{flag}" for flag in record.flags),
+        f"fault:{record.fault}",
+        *(f"segment:{name}={value}" for name, value in record.segment.items()),
+        *(f"verdict:{label}" for label in dict.fromkeys(s.label for s in case.statements)),
+        *(f"why:{why}" for why in case.why),
+    ]
+    return tuple(dict.fromkeys(term[:TERM].replace("\n", " ") for term in terms))[:TERMS]
+
+
+def searched_text(case: CaseFile) -> str:
+    """What a text filter looks at: folded, and not longer than `SEARCHED` characters."""
+    record = case.record
+    parts = (record.id, record.trace_id, case.question, case.answer, case.reference)
+    return folded("\n".join(part[:SEARCHED] for part in parts if part))[:SEARCHED]
+
+
+def mentions(case: CaseFile, text: str) -> bool:
+    """Whether `text` stands anywhere in the case: passages, conversation, reasons and labels too."""
+    wanted = folded(text)
+    return wanted in folded("\n".join(_texts(orjson.loads(orjson.dumps(case)))))
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for entry in value.values() for text in _texts(entry)]
+    if isinstance(value, list):
+        return [text for entry in value for text in _texts(entry)]
+    return []
+
+
+def folded(text: str) -> str:
+    """Text as it is compared: compatibility forms, upper case and runs of blanks make no difference.
+
+    >>> folded("Ｂｕｄｇｅｔ   2026")
+    'budget 2026'
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def moment(text: str, now: float) -> float:
+    """Seconds since the epoch of `2h` (ago; s, m, h, d) or of an ISO time (UTC where it names no zone).
+
+    >>> moment("90m", 10_000.0)
+    4600.0
+    >>> moment("1970-01-02", 0.0)
+    86400.0
+
+    Raises:
+        ValueError: neither.
+    """
+    ago = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
+    if ago:
+        return now - float(ago[1]) * _UNITS[ago[2]]
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is no time: write 30m, 2h, 7d (ago) or 2026-11-29T10:00") from None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()

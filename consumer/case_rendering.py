@@ -1,0 +1,297 @@
+"""One case file as an on-call engineer reads it: the wrong statement first, and why it is thought to be wrong.
+
+Signs and words say everything that colour says. Text of an event stands behind a bar on every line, inert, so that no
+text can pass for a line of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+
+from consumer.case_file import CaseChunk, CaseEvidence, CaseFile, CaseStatement
+from consumer.case_filter import case_key
+from consumer.terminal_text import inert, inert_lines, shortened, wrapped
+from metrics.flags import MARGIN
+
+SIGNS: Mapping[str, str] = {"supported": "✓", "contradicted": "✗", "not_found": "?"}
+COLOURS: Mapping[str, str] = {"supported": "green", "contradicted": "red", "not_found": "yellow"}
+FAULTS: Mapping[str, str] = {
+    "retrieval": "the passages do not fit the question: look at the retriever, the index, the query",
+    "generation": "the passages fit the question, but the answer does not keep to them: look at the model",
+    "prompt": "the answer keeps to the passages, but does not fit the question: look at the prompt",
+    "documents": "the passages contradict each other: look at the documents and their versions",
+    "unknown": "the scores that would tell are missing, or have no threshold",
+}
+PASSAGE = 320
+"""Characters of a passage without evidence that are shown; `full` shows all."""
+ROOM = 160
+"""Characters on either side of the evidence within a long passage."""
+BAR = "│ "
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How much is shown: `width` in terminal columns, `passage` in characters (None: whole passages)."""
+
+    width: int = 100
+    passage: int | None = PASSAGE
+
+
+def rendered(case: CaseFile, style: Style) -> str:
+    """The whole page, with ANSI colours (click takes them off where the output is no terminal)."""
+    blocks = [
+        list(_head(case)), list(_why(case)), list(_question(case, style)), list(_answer(case, style)),
+        list(_statements(case, style)), list(_scores(case)), list(_passages(case, style)), list(_origin(case)),
+    ]  # fmt: skip
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _title(text: str, note: str = "") -> str:
+    return click.style(text.upper(), bold=True) + (f"  {note}" if note else "")
+
+
+def _head(case: CaseFile) -> Iterator[str]:
+    record = case.record
+    yield click.style(f"CASE {inert(record.id)}", bold=True) + f"  ({case_key(case)})"
+    yield f"  {utc(record.event_time)}  {segment_text(record.segment)}" + (
+        f"  {pairs(record.labels)}" if record.labels else ""
+    )
+    if record.run != "live":
+        yield f"  run {inert(record.run)}: not part of the live gauges"
+    if case.truncated:
+        yield click.style("  shortened: the broker refused the whole; some text is missing", fg="yellow")
+
+
+def _why(case: CaseFile) -> Iterator[str]:
+    record = case.record
+    yield _title("why it is here")
+    for flag in record.flags:
+        metric = flag.removesuffix("_low")
+        score, threshold = record.scores.get(metric), record.thresholds.get(metric)
+        found = ""
+        if score is not None and threshold is not None:
+            found = f": {_name(metric)} {score.value:.3f} is below {threshold:.3f}"
+        yield "  " + click.style(f"✗ flagged {inert(flag)}", fg="red") + found
+    if "audit" in case.why:
+        share = "" if case.audit_probability is None else f" (audit probability {case.audit_probability:g})"
+        yield f"  · audited: chosen by the hash of its id, whatever its score{share}"
+    if record.flags:
+        fault = click.style(inert(record.fault), bold=True)
+        yield f"  likely fault: {fault}; {FAULTS.get(record.fault, 'not known to this version')}"
+    if record.refusal:
+        yield "  the answer refuses, or claims nothing"
+
+
+def _question(case: CaseFile, style: Style) -> Iterator[str]:
+    for turn in case.conversation:
+        yield _title(f"earlier, {shortened(str(turn.get('role', '?')), 20)}")
+        yield from _barred(str(turn.get("content", "")), style)
+    yield _title("question")
+    yield from _text_or_absent(case.question, style)
+
+
+def _answer(case: CaseFile, style: Style) -> Iterator[str]:
+    counts = " ".join(f"{SIGNS[label]} {n} {_name(label)}" for label, n in verdict_counts(case).items() if n)
+    yield _title("answer", counts)
+    if case.answer is None or not case.answer.strip():
+        yield from _text_or_absent(case.answer, style)
+        return
+    for piece, at in answer_pieces(case.answer, case.statements):
+        if at is None:
+            yield from _barred(piece, style, gutter=" " * 20)
+        else:
+            label = case.statements[at].label
+            gutter = f"{SIGNS.get(label, '·')} {_name(inert(label)):<13}{at + 1:>3}  "
+            yield from _barred(piece, style, gutter=gutter, colour=COLOURS.get(label))
+
+
+def answer_pieces(answer: str, statements: tuple[CaseStatement, ...]) -> list[tuple[str, int | None]]:
+    """The answer cut into pieces, in order; each with the number (from 0) of the statement that stands there, or None.
+
+    Joined, the pieces are the answer. A statement inside an earlier one, or outside the answer, has no piece.
+    """
+    pieces: list[tuple[str, int | None]] = []
+    end = 0
+    for at, statement in sorted(enumerate(statements), key=lambda entry: (entry[1].start, entry[0])):
+        if not end <= statement.start < statement.end <= len(answer):
+            continue
+        if answer[end : statement.start]:
+            pieces.append((answer[end : statement.start], None))
+        pieces.append((answer[statement.start : statement.end], at))
+        end = statement.end
+    if answer[end:]:
+        pieces.append((answer[end:], None))
+    return pieces
+
+
+def verdict_counts(case: CaseFile) -> dict[str, int]:
+    """Statements by verdict, worst first."""
+    return {
+        label: sum(s.label == label for s in case.statements) for label in ("contradicted", "not_found", "supported")
+    }
+
+
+def worst_first(statements: tuple[CaseStatement, ...]) -> list[tuple[int, CaseStatement]]:
+    """Statements with their numbers (from 0): contradicted, not found, supported."""
+    order = {"contradicted": 0, "not_found": 1}
+    return sorted(enumerate(statements), key=lambda entry: (order.get(entry[1].label, 2), entry[0]))
+
+
+def _statements(case: CaseFile, style: Style) -> Iterator[str]:
+    if not case.statements:
+        return
+    yield _title("statements", "(worst first)")
+    for at, statement in worst_first(case.statements):
+        sign = f"{SIGNS.get(statement.label, '·')} {_name(inert(statement.label))}"
+        said = f"{at + 1:>3}  {click.style(sign, fg=COLOURS.get(statement.label))}"
+        yield f"{said}  (probability of supported {statement.probability:.2f})"
+        yield from _barred(statement.text, style, gutter="       says ")
+        yield from _barred(statement.reason, style, gutter="    because ")
+        for evidence in statement.evidence:
+            yield from _evidence(case, evidence, style)
+
+
+def _evidence(case: CaseFile, evidence: CaseEvidence, style: Style) -> Iterator[str]:
+    if evidence.chunk is None:
+        yield f"   evidence {inert(evidence.chunk_id or 'conversation')}, what the user said earlier"
+        yield from _barred(f"»{evidence.quote}«", style, gutter=" " * 12)
+        return
+    name = f" {shortened(evidence.chunk_id, 60)}" if evidence.chunk_id else ""
+    yield f"   evidence passage {evidence.chunk + 1}{name}, characters {evidence.start} to {evidence.end}"
+    chunk = case.contexts[evidence.chunk] if 0 <= evidence.chunk < len(case.contexts) else None
+    yield from _barred(_in_its_passage(chunk, evidence), style, gutter=" " * 12)
+
+
+def _in_its_passage(chunk: CaseChunk | None, evidence: CaseEvidence) -> str:
+    text = None if chunk is None else chunk.text
+    start, end = evidence.start, evidence.end
+    if text is None or not 0 <= start < end <= len(text):
+        return f"»{evidence.quote}«"
+    before, after = text[max(0, start - ROOM) : start], text[end : end + ROOM]
+    left, right = "…" if start > ROOM else "", "…" if end + ROOM < len(text) else ""
+    return f"{left}{before}»{text[start:end]}«{after}{right}"
+
+
+def _scores(case: CaseFile) -> Iterator[str]:
+    record = case.record
+    yield _title("scores", "(against the thresholds in force for the segment)")
+    for name in dict.fromkeys((*record.scores, *record.unscored)):
+        threshold = record.thresholds.get(name)
+        score = record.scores.get(name)
+        line = f"  {_name(inert(name)):<30}"
+        if score is None:
+            yield f"{line}   -    unscored: {_name(inert(record.unscored[name].reason))}"
+        elif threshold is None:
+            yield f"{line} {score.value:6.3f}  no threshold"
+        elif score.value < threshold - MARGIN:
+            below = click.style(f"✗ below by {threshold - score.value:.3f}", fg="red")
+            yield f"{line} {score.value:6.3f}  {below}  (threshold {threshold:g})"
+        else:
+            yield f"{line} {score.value:6.3f}  ✓ not below  (threshold {threshold:g})"
+
+
+def _passages(case: CaseFile, style: Style) -> Iterator[str]:
+    yield _title("passages", f"({len(case.contexts)})" if case.contexts else "none retrieved")
+    for at, chunk in enumerate(case.contexts):
+        about = [
+            *([shortened(chunk.id, 60)] if chunk.id else []),
+            *([f"from {shortened(chunk.source, 60)}"] if chunk.source else []),
+            *([] if chunk.similarity is None else [f"similarity to the answer {chunk.similarity:.3f}"]),
+            *([] if chunk.score is None else [f"retriever's score {chunk.score:g}"]),
+        ]
+        yield f"{at + 1:>3}  {', '.join(about)}"
+        if chunk.text is None:
+            yield "     (text left out: the broker refused the whole)"
+            continue
+        most = style.passage
+        cut = most is not None and len(chunk.text) > most
+        yield from _barred(chunk.text[:most] + "…" if cut else chunk.text, style, gutter="     ")
+        if cut:
+            yield f"     ({len(chunk.text)} characters; --full shows all)"
+
+
+def _origin(case: CaseFile) -> Iterator[str]:
+    record = case.record
+    rate = f"{record.probability:g}"
+    rows = {
+        "event at": f"{utc(record.event_time)}, scored {utc(record.scored_time)}",
+        "read from": inert(
+            f"{record.source.topic}, partition {record.source.partition}, offset {record.source.offset}"
+        ),
+        "sampled by": inert(f"{record.sampled_by}, inclusion probability {rate}"),
+        "trace id": inert(record.trace_id) if record.trace_id else "(none)",
+        "versions": pairs(record.versions),
+        "definitions": pairs(record.definitions),
+        "judge's cost": pairs({name: str(n) for name, n in record.cost.items()}),
+    }
+    yield _title("where it comes from")
+    yield from (f"  {name:<13} {value}" for name, value in rows.items() if value)
+    if case.reference is not None:
+        yield f"  {'reference':<13} {shortened(case.reference, 200)}"
+
+
+def _text_or_absent(text: str | None, style: Style) -> Iterator[str]:
+    if text is None:
+        yield "  (none)"
+    elif not text.strip():
+        yield "  (blank)"
+    else:
+        yield from _barred(text, style)
+
+
+def _barred(text: str, style: Style, gutter: str = "  ", colour: str | None = None) -> Iterator[str]:
+    """Lines of `text` behind a bar; `gutter` stands before the first bar, blanks of its width before the others."""
+    room = style.width - len(gutter) - len(BAR)
+    lines = [piece for line in inert_lines(text) for piece in wrapped(line, room)]
+    for at, line in enumerate(lines):
+        left = gutter if at == 0 else " " * len(gutter)
+        yield (click.style(left, fg=colour) if colour else left) + BAR + line
+
+
+def row(case: CaseFile, width: int) -> str:
+    """Two lines of a list: what, when, where and why; and the worst statement, or the answer."""
+    record = case.record
+    flags = ", ".join(inert(flag) for flag in record.flags) or "audit"
+    counts = " ".join(f"{n}{SIGNS[label]}" for label, n in verdict_counts(case).items() if n)
+    fault = f"  fault {inert(record.fault)}" if record.flags else ""
+    head = (
+        f"{utc(record.event_time)}  {click.style(shortened(record.id, 40), bold=True)}  {segment_text(record.segment)}"
+    )
+    worst = worst_first(case.statements)[:1]
+    if worst and worst[0][1].label != "supported":
+        label = worst[0][1].label
+        sign, text = f"{SIGNS.get(label, '·')} {_name(inert(label))}", worst[0][1].text
+    else:
+        sign, text = "answer", case.answer or ""
+    colour = COLOURS.get(worst[0][1].label) if worst else None
+    second = f"    {click.style(sign, fg=colour)} {BAR}{shortened(text, max(20, width - len(sign) - 8))}"
+    return f"{head}  {flags}{fault}  {counts}".rstrip() + "\n" + second
+
+
+def utc(seconds: float) -> str:
+    """`2026-11-29 10:00:00 UTC`; an absurd time is shown as a number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g}"
+
+
+def segment_text(segment: Mapping[str, str]) -> str:
+    return ",".join(f"{inert(name)}={shortened(value, 40)}" for name, value in segment.items())
+
+
+def pairs(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{inert(name)} {shortened(value, 80)}" for name, value in values.items())
+
+
+def _name(text: str) -> str:
+    """A name of a closed list, as people write it."""
+    return text.replace("_", " ")
+
+
+def rows(cases: Iterable[CaseFile], width: int) -> Iterator[str]:
+    return (row(case, width) for case in cases)

@@ -1,0 +1,245 @@
+"""Case files in Redis: bounded in number and time, idempotent by event id and content, found by what they are about.
+
+The layout in Redis is described in docs/cases.md. Only redacted text comes here, and it leaves with its time-to-live
+even if no process of ours runs any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from consumer import case_scripts
+from consumer.case_file import CaseFile, decode_case, encode_case
+from consumer.case_filter import CaseFilter, case_key, folded, name_digest, searched_text, terms_of
+from consumer.logs import one_line, without_credentials
+from consumer.record import RecordRejected
+from consumer.settings import Settings
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+PREFIX = f"{{groundwatch}}:cases:{SCHEMA}:"
+"""A new layout has a new number; case files of the old one leave with their time-to-live."""
+ANSWER_SECONDS = 2.0
+PUT_BATCH = 20
+LOOK = 2000
+"""Cases that one call looks at: some milliseconds, in which Redis serves nobody else."""
+FIRST_LOOK = 200
+FETCH = 100
+SAME_NAME = 1000
+"""Cases of one id or trace that are found at the most."""
+HOUR = 3600.0
+
+
+class CaseStoreError(Exception):
+    """Redis is away or refuses; one line without credentials. `full`: it has no memory left."""
+
+    def __init__(self, message: str, full: bool = False) -> None:
+        super().__init__(message)
+        self.full = full
+
+
+class CaseStore:
+    """Case files of one Redis. Every method raises `CaseStoreError` where Redis does not do its part."""
+
+    def __init__(self, url: str, *, ttl_seconds: float, most: int) -> None:
+        self._shown = without_credentials(url)
+        self._ttl = ttl_seconds
+        self._most = most
+        try:
+            self._client = redis.Redis.from_url(
+                url,
+                socket_timeout=ANSWER_SECONDS,
+                socket_connect_timeout=ANSWER_SECONDS,
+                retry=Retry(NoBackoff(), 0),
+                decode_responses=False,
+                protocol=2,
+            )
+        except ValueError as error:
+            raise CaseStoreError(
+                one_line(f"redis.cases_url cannot be used: {without_credentials(str(error))}")
+            ) from None
+        script = self._client.register_script
+        self._put = script(case_scripts.PUT)
+        self._sweep = script(case_scripts.SWEEP)
+        self._drop = script(case_scripts.DROP)
+        self._forget = script(case_scripts.FORGET)
+        self._match = script(case_scripts.MATCH)
+
+    def close(self) -> None:
+        self._client.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except redis.OutOfMemoryError as error:
+            raise CaseStoreError(one_line(f"Redis at {self._shown} is full: {error}"), full=True) from None
+        except redis.ReadOnlyError as error:
+            # After a failover: the next connection may reach the new primary.
+            self._client.connection_pool.disconnect(inuse_connections=False)
+            raise CaseStoreError(one_line(f"Redis at {self._shown} is a replica: {error}")) from None
+        except redis.AuthenticationError:
+            raise CaseStoreError(f"Redis at {self._shown} refuses the password; check redis.cases_url") from None
+        except (redis.ConnectionError, redis.TimeoutError, OSError, ValueError) as error:
+            raise CaseStoreError(one_line(f"Redis at {self._shown} does not answer: {error}")) from None
+        except redis.RedisError as error:
+            full = "OOM" in str(error)
+            raise CaseStoreError(one_line(f"Redis at {self._shown} refuses: {error}"), full=full) from None
+
+    def put(self, cases: Iterable[CaseFile], now: float) -> Counter[str]:
+        """Store cases; one with the same id and content replaces the one that is there.
+
+        Returns how many were `stored`, `expired` (older than the time-to-live), `forgotten` (removed on demand before),
+        and how many of the oldest were `dropped` to keep the cap. After an error all of them may be put again.
+        """
+        outcomes: Counter[str] = Counter()
+        left = iter(cases)
+        while batch := list(islice(left, PUT_BATCH)):
+            with self._asking():
+                pipeline = self._client.pipeline(transaction=False)
+                for case in batch:
+                    self._put(keys=[PREFIX], args=self._arguments(case, now), client=pipeline)
+                for outcome, dropped in pipeline.execute():
+                    outcomes[outcome.decode()] += 1
+                    outcomes["dropped"] += dropped
+        return outcomes
+
+    def _arguments(self, case: CaseFile, now: float) -> list[Any]:
+        record = case.record
+        names = [name_digest(name) for name in (record.id, record.trace_id) if name]
+        terms = "".join(f"t{term}\n" for term in terms_of(case)) + "".join(f"n{name}\n" for name in names)
+        expires = min(record.scored_time, now) + self._ttl
+        body = zlib.compress(encode_case(case), 1)
+        return [
+            case_key(case), repr(now), repr(record.event_time), repr(expires), self._most, body,
+            searched_text(case), terms,
+        ]  # fmt: skip
+
+    def sweep(self, now: float, most: int = 500) -> tuple[int, int]:
+        """Remove at most `most` expired cases and as many over the cap, with all traces; how many of each."""
+        with self._asking():
+            expired, dropped = self._sweep(keys=[PREFIX], args=[repr(now), self._most, most])
+        return int(expired), int(dropped)
+
+    def drop_oldest(self, count: int) -> int:
+        """Remove the oldest cases to make room; how many there were."""
+        with self._asking():
+            return int(self._drop(keys=[PREFIX], args=[count]))
+
+    def count(self, now: float) -> int:
+        """Cases that are there and not expired."""
+        with self._asking():
+            return int(self._client.zcount(f"{PREFIX}expiry", f"({now!r}", "+inf"))
+
+    def keys(self, wanted: CaseFilter, limit: int | None = None) -> list[str]:
+        """Keys of the cases that match, newest event first."""
+        return list(islice(self._matching(wanted, limit), limit))
+
+    def select(self, wanted: CaseFilter, limit: int | None = None) -> Iterator[CaseFile]:
+        """The cases that match, newest event first; they are fetched as they are asked for."""
+        matching = islice(self._matching(wanted, limit), limit)
+        while batch := list(islice(matching, FETCH)):
+            yield from self.get(batch)
+
+    def get(self, keys: Sequence[str]) -> list[CaseFile]:
+        """Those of the cases that are there, in order."""
+        with self._asking():
+            pipeline = self._client.pipeline(transaction=False)
+            for key in keys:
+                pipeline.hget(f"{PREFIX}case:{key}", "body")
+            bodies = pipeline.execute()
+        return [case for key, body in zip(keys, bodies, strict=True) if (case := _decoded(key, body)) is not None]
+
+    def find(self, reference: str) -> list[CaseFile]:
+        """The cases that `reference` names: an event id, a trace id, a case key, or the 32 digits that an exemplar on
+        /metrics shows of a long id. Newest event first: one id may have had several contents."""
+        keys = {reference} if _is_hex(reference, 48) else set()
+        digests = [name_digest(reference), *([reference] if _is_hex(reference, 32) else [])]
+        with self._asking():
+            for digest in digests:
+                found: Any = self._client.zrangebylex(f"{PREFIX}names", f"[{digest}", f"({digest}g", 0, SAME_NAME)
+                keys.update(member.decode()[32:] for member in found)
+        return sorted(self.get(sorted(keys)), key=lambda case: case.record.event_time, reverse=True)
+
+    def forget(self, keys: Iterable[str]) -> int:
+        """Remove cases at once and for good: reading the topic again does not bring them back. How many there were."""
+        with self._asking():
+            return sum(int(self._forget(keys=[PREFIX], args=[key])) for key in keys)
+
+    def _matching(self, wanted: CaseFilter, limit: int | None) -> Iterator[str]:
+        """Walks the shortest index that bounds the answer from its newest end, and has Redis test the rest."""
+        groups = wanted.groups()
+        needle = folded(wanted.text)
+        index = self._shortest([f"{PREFIX}term:{group[0]}" for group in groups if len(group) == 1])
+        sizes: list[Any] = [part for group in groups for part in (len(group), *group)]
+        look = FIRST_LOOK if limit is not None and limit < FIRST_LOOK else LOOK
+        for members in self._walk(index, wanted, look):
+            with self._asking():
+                found = self._match(keys=[PREFIX], args=[needle, len(groups), *sizes, *members])
+            yield from (member.decode() for member in found)
+
+    def _shortest(self, indexes: Sequence[str]) -> str:
+        if not indexes:
+            return f"{PREFIX}time"
+        with self._asking():
+            pipeline = self._client.pipeline(transaction=False)
+            for index in indexes:
+                pipeline.zcard(index)
+            sizes = pipeline.execute()
+        return min(zip(sizes, indexes, strict=True))[1]
+
+    def _walk(self, index: str, wanted: CaseFilter, look: int) -> Iterator[list[bytes]]:
+        low = "-inf" if wanted.since is None else repr(wanted.since)
+        high = "+inf" if wanted.until is None else f"({wanted.until!r}"
+        skip = 0
+        while True:
+            with self._asking():
+                part: Any = self._client.zrevrangebyscore(
+                    index, high, low, start=skip, num=look, withscores=True, score_cast_func=float
+                )
+            if not part:
+                return
+            yield [member for member, _ in part]
+            if len(part) < look:
+                return
+            # Goes on at the score of the last one, past those of that score that were seen: what is stored meanwhile
+            # shifts nothing.
+            last = part[-1][1]
+            seen = sum(1 for _, score in part if score == last)
+            skip = skip + seen if high == repr(last) else seen
+            high, look = repr(last), LOOK
+
+
+def open_store(settings: Settings) -> CaseStore:
+    """The store that the settings name.
+
+    Raises:
+        CaseStoreError: the URL cannot be read.
+    """
+    cases = settings.cases
+    return CaseStore(settings.redis.cases_url, ttl_seconds=cases.ttl_hours * HOUR, most=cases.most)
+
+
+def _decoded(key: str, body: bytes | None) -> CaseFile | None:
+    if body is None:
+        return None
+    try:
+        return decode_case(zlib.decompress(body))
+    except (zlib.error, RecordRejected) as error:
+        log.warning("case %s in Redis cannot be read: %s", key, error)
+        return None
+
+
+def _is_hex(text: str, digits: int) -> bool:
+    return len(text) == digits and not set(text) - set("0123456789abcdef")

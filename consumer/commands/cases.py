@@ -1,0 +1,281 @@
+"""`groundwatch cases`: which answers were flagged, and one of them in full."""
+
+from __future__ import annotations
+
+import getpass
+import itertools
+import logging
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+import orjson
+
+from consumer import logs
+from consumer.case_export import exported
+from consumer.case_file import CaseFile
+from consumer.case_filter import CaseFilter, case_key, mentions, moment
+from consumer.case_rendering import Style, rendered, rows
+from consumer.case_store import CaseStore, CaseStoreError, open_store
+from consumer.case_topic import CaseTopic, CaseTopicError
+from consumer.cli import loaded_settings
+from consumer.settings import Settings, segment_conditions
+from consumer.terminal_text import inert, inert_json
+from metrics.flags import Fault, Flag
+from metrics.judge import Label
+
+log = logging.getLogger("groundwatch.audit")
+
+F = TypeVar("F", bound=Callable[..., Any])
+PIPED_COLUMNS = 110
+PROGRESS = 2000
+
+
+class Source(Protocol):
+    """Redis, or the topic itself."""
+
+    def select(self, wanted: CaseFilter, limit: int | None = None) -> Iterable[CaseFile]: ...
+
+    def find(self, reference: str) -> list[CaseFile]: ...
+
+
+def filters(command: F) -> F:
+    """The options that choose cases."""
+    options = (
+        click.option("--since", help="Events from then on: 30m, 2h, 7d (ago), or an ISO time (UTC)."),
+        click.option("--until", help="Events before then."),
+        click.option("--flag", "flags", multiple=True, type=click.Choice([f.value for f in Flag]), help="Repeatable."),
+        click.option("--fault", "faults", multiple=True, type=click.Choice([f.value for f in Fault])),
+        click.option("--segment", help="app=hr-helpdesk,lang=zh"),
+        click.option(
+            "--verdict", "verdicts", multiple=True, type=click.Choice([v.value for v in Label]),
+            help="At least one statement has it.",
+        ),
+        click.option("--why", multiple=True, type=click.Choice(["flagged", "audit"]), help="Why it was kept."),
+        click.option("--text", default="", help="Stands in the question, the answer, the reference or an id."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def chosen(now: float, options: dict[str, Any]) -> CaseFilter:
+    """The filter of the options; a fault in one ends the command with one line."""
+    try:
+        return CaseFilter(
+            since=moment(options["since"], now) if options["since"] else None,
+            until=moment(options["until"], now) if options["until"] else None,
+            flags=options["flags"],
+            faults=options["faults"],
+            segment=segment_conditions(options["segment"]) if options["segment"] else {},
+            verdicts=options["verdicts"],
+            why=options["why"],
+            text=options["text"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Source]:
+    """Redis where the settings name one for case files, else the topic. Faults become one line and exit code 1."""
+    try:
+        if not settings.redis.cases_url:
+            click.echo(f"redis.cases_url is not set: reading the topic {settings.topics.flagged}", err=True)
+            yield CaseTopic(settings)
+            return
+        store = open_store(settings)
+        try:
+            yield store
+        finally:
+            store.close()
+    except CaseStoreError as error:
+        advice = "start it, or check redis.cases_url (GROUNDWATCH__REDIS__CASES_URL=  reads the topic instead)"
+        raise click.ClickException(f"{error}; {advice}") from None
+    except CaseTopicError as error:
+        raise click.ClickException(str(error)) from None
+
+
+class DefaultsToList(click.Group):
+    """`groundwatch cases --since 2h` is `groundwatch cases list --since 2h`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("cases", cls=DefaultsToList)
+def command() -> None:
+    """Read the case files of flagged and audited answers. Without a sub-command: list.
+
+    They come from Redis (redis.cases_url); where none is set, straight from the topic.
+    """
+
+
+@command.command("list")
+@filters
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 100_000))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a case, the whole case file.")
+@click.pass_context
+def list_(ctx: click.Context, /, limit: int, as_json: bool, **options: Any) -> None:
+    """List the newest cases that match; two lines each."""
+    settings = loaded_settings(ctx).settings
+    wanted = chosen(time.time(), options)
+    with opened(settings) as source:
+        found = list(itertools.islice(source.select(wanted, limit + 1), limit + 1))
+    for line in map(_as_json, found[:limit]) if as_json else rows(found[:limit], _columns()):
+        click.echo(line)
+    if as_json:
+        return
+    if not found:
+        click.echo("no case files yet" if wanted == CaseFilter() else "no case file matches", err=True)
+    elif len(found) > limit:
+        click.echo(f"the {limit} newest; there are more (--limit)", err=True)
+    if found:
+        click.echo("groundwatch cases show ID shows one in full", err=True)
+
+
+@command.command("show")
+@click.argument("reference", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="The whole case file as JSON.")
+@click.option("--full", "passages", flag_value="whole", default=None, help="Whole passages.")
+@click.pass_context
+def show(ctx: click.Context, reference: str, as_json: bool, passages: str | None) -> None:
+    """Show one case: which statement is wrong, against which passage, and what is at fault.
+
+    ID is an event id, a trace id, or a case key from --json.
+    """
+    style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
+    with opened(loaded_settings(ctx).settings) as source:
+        found = source.find(reference)
+    if not found:
+        raise click.ClickException(
+            f"no case file of {inert(reference)!r}: it was not kept, has expired, or was forgotten"
+        )
+    if as_json:
+        for case in found:
+            click.echo(_as_json(case))
+        return
+    click.echo(rendered(found[0], style))
+    if len(found) > 1:
+        click.echo(f"\n{len(found) - 1} more with this id or trace, with another content:")
+        for case in found[1:]:
+            click.echo(f"  groundwatch cases show {case_key(case)}")
+
+
+@command.command("export")
+@filters
+@click.option("--audit", is_flag=True, help="Audited cases only: the ones that may correct the live number.")
+@click.option("--limit", default=None, type=click.IntRange(1), help="The newest so many (default: all).")
+@click.option(
+    "--out", type=click.Path(path_type=Path, allow_dash=True), default=Path("-"), help="File, or - (default)."
+)
+@click.pass_context
+def export(ctx: click.Context, /, audit: bool, limit: int | None, out: Path, **options: Any) -> None:
+    """Write cases as events, JSON lines in the native form, which score-file and decode read. Only redacted text."""
+    wanted = chosen(time.time(), options)
+    if audit:
+        wanted = replace(wanted, why=("audit",))
+    written = short = 0
+    with opened(loaded_settings(ctx).settings) as source, _written(out) as write:
+        for case in source.select(wanted, limit):
+            line = exported(case)
+            if line is None:
+                short += 1
+            else:
+                write(line)
+                written += 1
+    left_out = f"; {short} left out, whose text the broker had refused" if short else ""
+    click.echo(f"{written} cases written{left_out}", err=True)
+
+
+@command.command("forget")
+@click.argument("references", metavar="[ID]...", nargs=-1)
+@click.option("--text", default="", help="Every case in which this stands anywhere, passages too.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def forget(ctx: click.Context, references: tuple[str, ...], text: str, yes: bool) -> None:
+    """Remove cases from Redis, by id (event, trace or case key) or by text, for good.
+
+    The topics keep their records until their retention is over; nothing can take single records out of them.
+    """
+    settings = loaded_settings(ctx).settings
+    logs.configure(settings.logging)
+    if not references and not text.strip():
+        raise click.UsageError("name cases to forget, or a text with --text")
+    if not settings.redis.cases_url:
+        raise click.ClickException(
+            f"redis.cases_url is not set: case files are only on the topic {settings.topics.flagged}, "
+            "which keeps them until its retention is over"
+        )
+    with opened(settings) as source:
+        assert isinstance(source, CaseStore)
+        keys, unknown = _to_forget(source, references, text)
+        if keys and not yes:
+            click.confirm(f"remove {len(keys)} case files from Redis for good?", abort=True)
+        removed = source.forget(keys)
+    how = " and ".join([*(["by id"] if references else []), *(["by a text"] if text else [])])
+    log.info("audit: %s removed %d case files from Redis %s: %s", _who(), removed, how, ", ".join(keys) or "none")
+    click.echo(
+        f"{removed} case files removed from Redis, and kept from coming back. The topic {settings.topics.flagged} (and "
+        f"the events themselves) keep what they hold until their retention is over."
+    )
+    if unknown:
+        raise click.ClickException("no case file of " + ", ".join(repr(inert(name)) for name in unknown))
+
+
+def _to_forget(store: CaseStore, references: Iterable[str], text: str) -> tuple[list[str], list[str]]:
+    """Keys of the cases, and the references that name none."""
+    keys: dict[str, None] = {}
+    unknown = []
+    for reference in references:
+        found = store.find(reference)
+        keys.update(dict.fromkeys(map(case_key, found)))
+        if not found:
+            unknown.append(reference)
+    if text:
+        for number, case in enumerate(store.select(CaseFilter()), 1):
+            if mentions(case, text):
+                keys[case_key(case)] = None
+            if number % PROGRESS == 0:
+                click.echo(f"{number} cases looked through", err=True)
+    return list(keys), unknown
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown user"
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Callable[[str], object]]:
+    if str(out) == "-":
+        yield click.echo
+        return
+    try:
+        with out.open("w", encoding="utf-8") as file:
+            yield lambda line: file.write(f"{line}\n")
+    except OSError as error:
+        raise click.ClickException(f"{out}: {error.strerror}") from None
+
+
+def _as_json(case: CaseFile) -> str:
+    return inert_json(orjson.dumps({"key": case_key(case), **_plain(case)}).decode())
+
+
+def _plain(case: CaseFile) -> dict[str, Any]:
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(case))
+    return plain
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns if sys.stdout.isatty() else PIPED_COLUMNS
