@@ -45,3 +45,12 @@ def test_every_page_is_reached_from_the_readme() -> None:
         for target in re.findall(r"\]\(([^)\s#]+\.md)[^)]*\)", page.read_text(encoding="utf-8")):
             ahead.append((page.parent / target).resolve())
     assert {str(page.relative_to(ROOT)) for page in PAGES if page not in reached} == set()
+
+
+def test_every_bench_is_named_with_its_command() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    benches = [
+        file.stem for file in sorted((ROOT / "tests" / "bench").glob("*.py")) if "__main__" in file.read_text("utf-8")
+    ]
+    assert benches
+    assert [name for name in benches if f"python -m tests.bench.{name}" not in page] == []
