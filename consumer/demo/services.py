@@ -22,13 +22,20 @@ from consumer.topics import create_topics
 WINDOWS = {"15s": 15.0, "60s": 60.0, "5m": 300.0}
 SAMPLING_RATE = 0.5
 STOP_SECONDS = 3.0
+CACHE_OPTIONS = ("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
 READY_SECONDS = 300.0
-KEPT = (f"{PREFIX}EMBEDDING__", f"{PREFIX}LOGGING__")
+PORTS = ((9108, 9109), (0, 0), (0, 0))
+"""Of scorer and monitor, by attempt: the usual ones, then any. A port that was free may be taken a moment later."""
+KEPT = f"{PREFIX}EMBEDDING__"
 """All that the demo takes over from the environment: nothing there may point it at a production broker."""
 
 
 class DemoError(Exception):
     """The demo cannot go on; the message says what failed and what the failing part said."""
+
+
+class PortTaken(DemoError):
+    """Somebody else took a worker's port between the look and the listening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +58,30 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A child process and its log."""
+    """A child process, its log, and where it serves /metrics (HOST:PORT)."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    address: str
 
     def check(self) -> None:
         """Raises:
+        PortTaken: it has ended, as its port is somebody else's.
         DemoError: it has ended.
         """
         code = self.process.poll()
         if code is not None:
+            port = int(self.address.rpartition(":")[2])
+            if free_port(port) != port:
+                raise PortTaken(f"port {port} of the {self.name} was taken by somebody else")
             said = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
             raise DemoError(f"the {self.name} ended with exit code {code}; it said:\n{said}")
+
+    def ready(self) -> bool:
+        """It says that it listens (another process might have the port and answer in its place), and is ready."""
+        listens = f"http://{self.address}/metrics" in self.log.read_text(errors="replace")
+        return listens and answers(self.address, "/readyz")
 
 
 @contextlib.contextmanager
@@ -79,26 +96,32 @@ def services(folder: Path, environ: Mapping[str, str], say: Callable[[str], None
     with contextlib.ExitStack() as stack:
         say("starting an embedded broker and Redis")
         broker = stack.enter_context(embedded_broker(folder / "broker.log"))
-        redis = stack.enter_context(embedded_redis(folder / "redis.log"))
-        scorer, monitor = f"127.0.0.1:{free_port(9108)}", f"127.0.0.1:{free_port(9109)}"
-        file = folder / "groundwatch.toml"
-        file.write_text(settings_text(broker, redis, scorer, monitor), encoding="utf-8")
-        settings = load(file, environ).settings
-        create_topics(settings, timeout=10.0)
+        cache = stack.enter_context(embedded_redis(folder / "cache.log", *CACHE_OPTIONS))
+        cases = stack.enter_context(embedded_redis(folder / "cases.log"))
         say("starting scorer and monitor (on first use the embedding model is prepared, which takes some seconds more)")
-        workers = stack.enter_context(_workers(file, folder, environ))
-        running = Services(settings, file, scorer, monitor, workers)
-        _wait_until_ready(running)
-        yield running
+        for attempt, ports in enumerate(PORTS, start=1):
+            scorer, monitor = (f"127.0.0.1:{free_port(port)}" for port in ports)
+            file = folder / "groundwatch.toml"
+            file.write_text(settings_text(broker, cache, cases, scorer, monitor), encoding="utf-8")
+            settings = load(file, environ).settings
+            create_topics(settings, timeout=10.0)
+            try:
+                workers = stack.enter_context(_workers(file, folder, environ, {"scorer": scorer, "monitor": monitor}))
+                break
+            except PortTaken as taken:
+                if attempt == len(PORTS):
+                    raise
+                say(f"{taken}; trying others")
+        yield Services(settings, file, scorer, monitor, workers)
 
 
-def settings_text(broker: str, redis: str, scorer: str, monitor: str) -> str:
+def settings_text(broker: str, cache: str, cases: str, scorer: str, monitor: str) -> str:
     """The demo's settings file: short windows, half of the events sampled, thumbs-down answers always."""
     tables: dict[str, dict[str, object]] = {
         "kafka": {"bootstrap_servers": broker},
         "topics": {"partitions": 3},
         "sampling": {"rate": SAMPLING_RATE},
-        "redis": {"cache_url": redis, "cases_url": redis},
+        "redis": {"cache_url": cache, "cases_url": cases},
         "segments.allow": {"app": APPS, "lang": LANGUAGES},
         "scorer": {"shutdown_seconds": STOP_SECONDS - 1, "commit_interval_seconds": 0.5},
         "monitor.windows": dict(WINDOWS),
@@ -114,7 +137,10 @@ def settings_text(broker: str, redis: str, scorer: str, monitor: str) -> str:
 
 
 @contextlib.contextmanager
-def _workers(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[dict[str, Worker]]:
+def _workers(
+    file: Path, folder: Path, environ: Mapping[str, str], addresses: Mapping[str, str]
+) -> Iterator[dict[str, Worker]]:
+    """Both workers, once they are ready."""
     workers: dict[str, Worker] = {}
     try:
         for name, subcommand in (("scorer", "score"), ("monitor", "monitor")):
@@ -126,7 +152,8 @@ def _workers(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[d
                     stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=dict(environ),
                     start_new_session=True,
                 )  # fmt: skip
-            workers[name] = Worker(name, process, log)
+            workers[name] = Worker(name, process, log, addresses[name])
+        _wait_until_ready(workers)
         yield workers
     finally:
         _stop([worker.process for worker in workers.values()])
@@ -145,12 +172,14 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _wait_until_ready(running: Services) -> None:
+def _wait_until_ready(workers: Mapping[str, Worker]) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    waiting = {"scorer": running.scorer_address, "monitor": running.monitor_address}
+    waiting = list(workers.values())
     while waiting:
-        running.check()
+        for worker in workers.values():
+            worker.check()
         if time.monotonic() > deadline:
-            raise DemoError(f"{' and '.join(waiting)} not ready after {READY_SECONDS:.0f} s; see the log")
-        waiting = {name: address for name, address in waiting.items() if not answers(address, "/readyz")}
+            names = " and ".join(worker.name for worker in waiting)
+            raise DemoError(f"{names} not ready after {READY_SECONDS:.0f} s; see the log")
+        waiting = [worker for worker in waiting if not worker.ready()]
         time.sleep(0.2)

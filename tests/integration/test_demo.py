@@ -16,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from consumer.demo import services as services_module
+from consumer.demo.readings import scrape
+from consumer.embedded import free_port
+
 DEMO = [sys.executable, "-u", "-m", "consumer", "demo"]
 
 
@@ -69,11 +73,14 @@ def test_the_incident_is_seen_and_every_event_accounted_for(tmp_path: Path) -> N
 @pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_everything_within_ten_seconds(tmp_path: Path, number: signal.Signals) -> None:
-    process = subprocess.Popen(DEMO, stdout=subprocess.PIPE, text=True, env=environment(tmp_path))
+    process = subprocess.Popen(
+        DEMO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(tmp_path)
+    )
     assert process.stdout is not None
     told = ""
-    while "worker logs" not in told:
-        told += process.stdout.readline()
+    while "worker logs" not in told and (line := process.stdout.readline()):
+        told += line
+    assert "worker logs" in told, told
     address = re.search(r"http://(127\.0\.0\.1:\d+)/metrics", told)
     assert address is not None
     with urllib.request.urlopen(address[0], timeout=5) as reply:
@@ -91,6 +98,20 @@ def test_an_interrupt_ends_everything_within_ten_seconds(tmp_path: Path, number:
     assert "are stopped" in told
     assert not [pid for pid in started if alive(pid)]
     assert not list(tmp_path.glob("groundwatch-demo-*"))
+
+
+@pytest.mark.full
+def test_a_port_that_is_taken_after_the_look_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        taken = stranger.getsockname()[1]
+        lies = iter([taken])
+        monkeypatch.setattr(services_module, "free_port", lambda port=0: next(lies, None) or free_port(port))
+        told: list[str] = []
+        with services_module.services(tmp_path, dict(os.environ), told.append) as running:
+            assert running.scorer_address != f"127.0.0.1:{taken}"
+            assert scrape(running.scorer_address)
+            assert scrape(running.monitor_address)
+        assert f"port {taken} of the scorer was taken by somebody else; trying others" in told
 
 
 @pytest.mark.parametrize(
