@@ -13,12 +13,14 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter
 
 from consumer.cache import MEMORY_RESULTS, CachedEmbedder, Memory
+from consumer.judges import build_judge
 from consumer.redis_vectors import RESULTS, RedisVectors
-from consumer.settings import Embedding, Redis, Settings
+from consumer.settings import Embedding, Redis, Scoring, Settings
+from metrics import faithfulness
 from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
-from metrics.metric import Embedder, Text
+from metrics.metric import Embedder, Metric, Text
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, ready_model
 from metrics.outcome import Unscored
@@ -50,7 +52,7 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         ModelError: the model cannot be had or does not work; what to do is in the message.
         ValueError: an unknown metric, or a Redis URL that is none.
     """
-    metrics = build_metrics(settings.scoring.metrics, settings.scoring.aggregation)
+    vector_metrics(settings.scoring)  # a wrong name must not cost the loading of a model
     registry = registry or CollectorRegistry()
     texts = Counter(
         "groundwatch_embedded_texts_total",
@@ -73,7 +75,33 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         remote=_remote(settings.redis, redis_counts),
         count_memory=memory_counts,
     )
-    return Evaluator(metrics, cached, sketches=settings.scoring.sketch)
+    return evaluator_over(settings, cached)
+
+
+def evaluator_over(settings: Settings, embedder: Embedder) -> Evaluator:
+    """The metrics and the judge of the settings over an embedder that is there.
+
+    Raises:
+        ModelError: the judge cannot be used.
+        ValueError: an unknown metric.
+    """
+    judge = build_judge(settings.judge) if faithfulness.NAME in settings.scoring.metrics else None
+    return Evaluator(vector_metrics(settings.scoring), embedder, sketches=settings.scoring.sketch, judge=judge)
+
+
+def vector_metrics(settings: Scoring) -> tuple[Metric, ...]:
+    """The named metrics that are made from vectors: all but faithfulness, which a judge makes.
+
+    Raises:
+        ValueError: an unknown or repeated name.
+    """
+    names = list(settings.metrics)
+    if faithfulness.NAME in names:
+        names.remove(faithfulness.NAME)
+    try:
+        return build_metrics(names, settings.aggregation)
+    except ValueError as error:
+        raise ValueError(f"{error}; and {faithfulness.NAME}, of the judge") from None
 
 
 def models_dir(settings: Embedding) -> Path:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from consumer.case_file import build_case, encode_case, smaller_cases
+from consumer.case_file import CaseFile, build_case, encode_case, smaller_cases
 from consumer.intake import Sampled
 from consumer.outputs import Output
 from consumer.record import ScoreRecord, encode_record
 from consumer.record_building import build_record
 from consumer.sampling import unit_interval
-from consumer.settings import Settings
+from consumer.settings import Settings, Topics
 from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluation
 
@@ -22,10 +22,21 @@ AUDIT_SALT = "audit/"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What to write for one event, and the record for whoever counts."""
+    """What came of one event; `case` where it is flagged or audited."""
 
     record: ScoreRecord
-    outputs: tuple[Output, ...]
+    case: CaseFile | None
+
+
+def outputs_of(result: Result, topics: Topics) -> tuple[Output, ...]:
+    """What the scorer writes of it: the record, and the case file in ever smaller forms."""
+    key = result.record.id.encode()
+    scores = Output(topics.scores, key, encode_record(result.record))
+    case = result.case
+    if case is None:
+        return (scores,)
+    smaller = (Output(topics.flagged, key, encode_case(form)) for form in smaller_cases(case))
+    return scores, Output(topics.flagged, key, encode_case(case), smaller=smaller)
 
 
 class Audit:
@@ -50,7 +61,8 @@ class Audit:
 
 
 class Results:
-    """Builds records and case files; called by the inference thread, and by the poll thread for what was shed."""
+    """Builds records and case files, for the stream and for `score-file` alike. In the scorer it is called by the
+    inference thread, and by the poll thread for what was shed."""
 
     def __init__(
         self,
@@ -84,13 +96,9 @@ class Results:
             thresholds=self._thresholds.of(sampled.segment),
             metric_probabilities=dict.fromkeys(self._definitions, probability),
         )
-        key = record.id.encode()
-        outputs = [Output(self._settings.topics.scores, key, encode_record(record))]
         audited = bool(record.scores) and self._audit.chooses(record.id, now)
         why = (("flagged",) if record.flags else ()) + (("audit",) if audited else ())
-        if why:
-            case = build_case(sampled.event, evaluation, record, why, self._audit.share if audited else None)
-            topic = self._settings.topics.flagged
-            smaller = (Output(topic, key, encode_case(form)) for form in smaller_cases(case))
-            outputs.append(Output(topic, key, encode_case(case), smaller=smaller))
-        return Result(record, tuple(outputs))
+        if not why:
+            return Result(record, None)
+        audit_probability = self._audit.share if audited else None
+        return Result(record, build_case(sampled.event, evaluation, record, why, audit_probability))

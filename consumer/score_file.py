@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from consumer.case_file import CaseFile
 from consumer.decode import DecodeError, Decoder
+from consumer.intake import Sampled
 from consumer.reasons import Refusal
 from consumer.record import Position, ScoreRecord
-from consumer.record_building import build_record, versions_in_force
 from consumer.redaction import Redactor
+from consumer.results import Results
 from consumer.segments import Segmenter
-from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluator
 from metrics.event import Event
 
@@ -46,6 +47,8 @@ class Done:
     """One event, scored as far as it could be."""
 
     record: ScoreRecord
+    case: CaseFile | None
+    """Where the answer is flagged."""
     answer_length: int
     form: str
     repairs: tuple[str, ...]
@@ -127,12 +130,10 @@ class Scoring:
     redactor: Redactor
     segmenter: Segmenter
     evaluator: Evaluator
-    thresholds: ThresholdTable
+    results: Results
     source: str
-    run: str
     event_time: float
     """For events without a usable time of their own, in seconds since the epoch."""
-    now: Callable[[], float]
 
 
 def results(numbered: Iterable[Line], how: Scoring) -> Iterator[tuple[Line, Result]]:
@@ -175,27 +176,15 @@ def _read(line: Line, how: Scoring) -> _Read | Bad | Ignored:
 def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Iterator[tuple[Line, Result]]:
     reads = [read for _, read in waiting if isinstance(read, _Read)]
     evaluations = iter(how.evaluator.evaluate([read.event for read in reads]) if reads else ())
-    versions = versions_in_force(how.evaluator)
     for line, read in waiting:
         if not isinstance(read, _Read):
             yield line, read
             continue
-        segment = how.segmenter.segment(read.event)
-        record = build_record(
-            read.event,
-            next(evaluations),
-            probability=1.0,
-            sampled_by="rate",
-            source=Position(how.source, 0, read.number),
-            segment=segment,
-            labels=how.segmenter.contrast(read.event),
-            definitions=how.evaluator.definitions,
-            versions=versions,
-            run=how.run,
-            scored_time=how.now(),
-            thresholds=how.thresholds.of(segment),
-        )
-        yield line, Done(record, len(read.event.answer or ""), read.form, read.repairs)
+        event = read.event
+        segment, labels = how.segmenter.segment(event), how.segmenter.contrast(event)
+        sampled = Sampled(event, segment, labels, Position(how.source, 0, read.number), 1.0, "rate", 0.0)
+        result = how.results.of(sampled, next(evaluations), 1.0)
+        yield line, Done(result.record, result.case, len(event.answer or ""), read.form, read.repairs)
 
 
 def _characters(event: Event) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,7 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.comparison import NOISE, Difference, Joined, OldScores
-from consumer.score_summary import MetricSummary
+from consumer.score_summary import FlagCounts, MetricSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What an automated run insists on: the lowest mean by metric, the largest share of flagged answers."""
+
+    floors: Mapping[str, float]
+    max_flagged: float | None
 
 
 def read_floors(given: Iterable[str], bounds: Mapping[str, tuple[float, float]]) -> dict[str, float]:
@@ -52,6 +60,22 @@ def below_floor(floors: Mapping[str, float], metrics: Iterable[MetricSummary]) -
             interval = "" if m.low is None else f", 95 % interval [{m.low:.4f}, {m.high:.4f}]"
             reasons.append(f"--fail-under {m.metric}={floor:g}: the mean is {m.mean:.4f} (n = {m.scored}{interval})")
     return reasons
+
+
+def too_many_flagged(most: float | None, flags: FlagCounts) -> list[str]:
+    """One line if a larger share is flagged, or if no answer could have been."""
+    if most is None:
+        return []
+    share = flags.share
+    if share is None:
+        return [
+            f"--max-flagged {most:g}: no answer has a score with a threshold, so nothing could be flagged; "
+            "set thresholds.default"
+        ]
+    if share <= most:
+        return []
+    by_flag = ", ".join(f"{flag} {count}" for flag, count in flags.by_flag.most_common())
+    return [f"--max-flagged {most:g}: {flags.flagged} of {flags.could_be} answers are flagged, {share:.4f} ({by_flag})"]
 
 
 def fallen(joined: Joined, differences: Sequence[Difference]) -> list[str]:

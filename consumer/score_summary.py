@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from consumer.record import ScoreRecord
+from metrics import faithfulness
 from metrics.interval import Moments, score_interval
+from metrics.judge import Label
 from metrics.outcome import Kind, Reason
 
 LENGTHS = (100, 400, 1600)
@@ -52,6 +54,28 @@ class MetricSummary:
     by_length: tuple[Coverage, ...]
 
 
+@dataclass(slots=True)
+class FlagCounts:
+    """Flagged answers, of those that could be: with a score that has a threshold. What is missing on the one side is
+    missing on the other too, so unscored answers cannot make a share look small."""
+
+    flagged: int = 0
+    could_be: int = 0
+    by_flag: Counter[str] = field(default_factory=Counter)
+    by_fault: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def share(self) -> float | None:
+        return self.flagged / self.could_be if self.could_be else None
+
+    def add(self, record: ScoreRecord) -> None:
+        self.could_be += not record.thresholds.keys().isdisjoint(record.scores)
+        if record.flags:
+            self.flagged += 1
+            self.by_flag.update(record.flags)
+            self.by_fault[record.fault] += 1
+
+
 class Summary:
     """Takes the results of a file one at a time; asks for 8 bytes a score."""
 
@@ -62,6 +86,11 @@ class Summary:
         self._values = {metric: array("d") for metric in definitions}
         self._unscored: dict[str, Counter[str]] = {metric: Counter() for metric in definitions}
         self._by_length = {metric: [[0, 0] for _ in LENGTH_NAMES] for metric in definitions}
+        self.judged = faithfulness.NAME in definitions
+        """Whether statements and refusals were counted."""
+        self.statements = Counter(dict.fromkeys(Label, 0))
+        self.refusals = 0
+        self.flags = FlagCounts()
         self.scored = 0
         """Events with a value for at least one metric."""
         self.unscored = 0
@@ -78,6 +107,9 @@ class Summary:
 
     def add(self, record: ScoreRecord, answer_length: int) -> None:
         """`answer_length` in characters."""
+        self.statements.update({Label(verdict): count for verdict, count in record.statements.items()})
+        self.refusals += record.refusal
+        self.flags.add(record)
         length = sum(answer_length >= edge for edge in LENGTHS)
         for metric, score in record.scores.items():
             self._values[metric].append(score.value)
@@ -127,6 +159,15 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "bad_lines": dict(summary.bad),
         "repairs": dict(summary.repairs),
         "forms": dict(summary.forms),
+        "statements": {label.value: summary.statements[label] for label in Label} if summary.judged else None,
+        "refusals": summary.refusals if summary.judged else None,
+        "flagged": {
+            "answers": summary.flags.flagged,
+            "of": summary.flags.could_be,
+            "share": summary.flags.share,
+            "by_flag": dict(summary.flags.by_flag),
+            "by_fault": dict(summary.flags.by_fault),
+        },
         "metrics": {m.metric: _metric_json(m) for m in summary.metrics()},
     }
 
@@ -145,6 +186,22 @@ def _metric_json(m: MetricSummary) -> dict[str, Any]:
             name: c.share for name, c in zip(LENGTH_NAMES, m.by_length, strict=True) if c.share is not None
         },
     }
+
+
+def judged_lines(summary: Summary) -> Iterator[str]:
+    """Statements by verdict, refusals and flagged answers, a line each."""
+    if summary.judged:
+        total = summary.statements.total()
+        verdicts = ", ".join(f"{summary.statements[label]} {label.value}" for label in Label)
+        yield f"{total} statements judged: {verdicts}; {summary.refusals} answers refuse"
+    flags = summary.flags
+    if flags.share is not None:
+        told = f"{flags.flagged} of {flags.could_be} answers flagged ({flags.share:.1%})"
+        if flags.flagged:
+            by_flag = ", ".join(f"{flag} {count}" for flag, count in flags.by_flag.most_common())
+            by_fault = ", ".join(f"{fault} {count}" for fault, count in flags.by_fault.most_common())
+            told += f": {by_flag}; likely fault: {by_fault}"
+        yield told
 
 
 def score_table(metrics: Iterable[MetricSummary], coverage_minimum: float) -> RenderableType:

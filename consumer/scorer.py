@@ -22,7 +22,7 @@ from consumer.offsets import Offsets, Partition, Watermark
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.partitions import Partitions
 from consumer.record_building import all_unscored
-from consumer.results import Results
+from consumer.results import Results, outputs_of
 from consumer.sampling import KeyCheck, KeyIsNotId, Sampler
 from consumer.scorer_metrics import Ending, ScorerMetrics
 from consumer.settings import Settings
@@ -300,7 +300,8 @@ class Scorer:
         ending = Ending.SCORED if result.record.scores else Ending.UNSCORED
         if ending is Ending.SCORED:
             self._metrics.event_age.observe(max(0.0, result.record.scored_time - result.record.event_time))
-        missing = len(result.outputs)
+        outputs = outputs_of(result, self._settings.topics)
+        missing = len(outputs)
 
         def acknowledged() -> None:
             nonlocal missing
@@ -308,7 +309,7 @@ class Scorer:
             if missing == 0:
                 finish(ending)
 
-        for output in result.outputs:
+        for output in outputs:
             self._outputs.send(output, acknowledged)
 
     def _drain_partitions(self, partitions: Iterable[Partition]) -> None:

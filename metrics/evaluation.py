@@ -50,8 +50,8 @@ class Evaluator:
         self.definitions = {m.name: definition(m.formula, embedder.identity) for m in self.metrics}
         self.bounds = {m.name: m.bounds for m in self.metrics}
         if judge is not None:
-            self.definitions[faithfulness.NAME] = faithfulness.definition_of(judge.identity)
-            self.bounds[faithfulness.NAME] = faithfulness.BOUNDS
+            self.definitions = {faithfulness.NAME: faithfulness.definition_of(judge.identity)} | self.definitions
+            self.bounds = {faithfulness.NAME: faithfulness.BOUNDS} | self.bounds
         self._sketches = sketches
 
     def evaluate(self, events: Sequence[Event]) -> list[Evaluation]:

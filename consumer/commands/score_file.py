@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -15,11 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from consumer import logs
+from consumer.case_file import encode_case
 from consumer.cli import loaded_settings
 from consumer.comparison import Comparison, ComparisonError, OldScores, comparable, read_old
 from consumer.decode import Decoder, MappingError
 from consumer.record import encode_record
+from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
+from consumer.results import Results
 from consumer.score_file import (
     Bad,
     Done,
@@ -32,11 +35,18 @@ from consumer.score_file import (
     results,
     written,
 )
-from consumer.score_gates import below_floor, comparison_json, comparison_view, fallen, read_floors
-from consumer.score_summary import Summary, as_json, length_table, score_table
+from consumer.score_gates import (
+    Gates,
+    below_floor,
+    comparison_json,
+    comparison_view,
+    fallen,
+    read_floors,
+    too_many_flagged,
+)
+from consumer.score_summary import Summary, as_json, judged_lines, length_table, score_table
 from consumer.segments import Segmenter
 from consumer.settings import Settings
-from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluator
 
 GATE_EXIT = 3
@@ -52,7 +62,10 @@ _OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.argument("events", type=_INPUT)
 @click.option("--out", type=_OUTPUT, required=True, help="Score records, one a line (.gz compresses; - is stdout).")
 @click.option("--metrics", help="Comma-separated; default: scoring.metrics of the settings.")
+@click.option("--judge", type=click.Choice(["lexical", "none"]), help="Default: judge.kind of the settings.")
+@click.option("--cases", type=_OUTPUT, help="Case files of the flagged answers, one a line (.gz compresses).")
 @click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
+@click.option("--max-flagged", type=click.FloatRange(0, 1), help="Exit 3 if a larger share of answers is flagged.")
 @click.option("--against", type=_INPUT, help="Scores of an earlier run, joined by id: exit 3 if a mean fell.")
 @click.option("--summary", "summary_file", type=_OUTPUT, help="The summary as JSON too.")
 @click.option("--run", default="file", show_default=True, help="`run` of the records; only `live` reaches gauges.")
@@ -62,7 +75,10 @@ def command(
     events: Path,
     out: Path,
     metrics: str | None,
+    judge: str | None,
+    cases: Path | None,
     floors: tuple[str, ...],
+    max_flagged: float | None,
     against: Path | None,
     summary_file: Path | None,
     run: str,
@@ -72,34 +88,39 @@ def command(
     Order is kept. Lines that hold no event are reported by number and reason. Exit codes: 0 scored; 1 nothing could
     be scored, or a file or the model cannot be used; 2 bad arguments; 3 a gate says no, with a line that says why.
     """
-    settings = _with_metrics(loaded_settings(ctx).settings, metrics)
+    settings = _for_file(loaded_settings(ctx).settings, metrics, judge, run)
     logs.configure(settings.logging)
     _check_places(events, out, against)
+    _check_cases(cases, {"EVENTS": events, "--out": out, "--against": against, "--summary": summary_file})
     decoder = _decoder(settings)
     old = None if against is None else _old_scores(against)
     evaluator = _evaluator(settings)
-    bounds = {m.name: m.bounds for m in evaluator.metrics}
     try:
-        limits = read_floors(floors, bounds)
+        limits = read_floors(floors, evaluator.bounds)
         compared = comparable(old, evaluator.definitions) if old else ()
     except ValueError as error:
         raise click.UsageError(f"--fail-under {error}") from None
     except ComparisonError as error:
         raise click.UsageError(f"--against {against}: {error}") from None
-    summary = Summary(evaluator.definitions, bounds)
+    summary = Summary(evaluator.definitions, evaluator.bounds)
     comparison = Comparison(old, compared) if old else None
-    source = "stdin" if str(events) == "-" else events.name
     how = Scoring(
-        decoder, Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
-        ThresholdTable(settings.thresholds), source, run, _event_time(events), time.time,
-    )  # fmt: skip
+        decoder,
+        Redactor(settings.redaction),
+        Segmenter(settings.segments),
+        evaluator,
+        Results(settings, evaluator.definitions, versions_in_force(evaluator), time.time),
+        "stdin" if str(events) == "-" else events.name,
+        _event_time(events),
+    )
     try:
-        _score(events, out, how, settings.decode.max_bytes, summary, comparison)
+        _score(events, out, cases, how, settings.decode.max_bytes, summary, comparison)
     except FileUnusable as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or out}: {error.strerror}") from None
-    reasons = _report(out, settings, summary, limits, old, comparison, summary_file)
+    gates = Gates(limits, max_flagged)
+    reasons = _report(out, cases, settings, summary, gates, old, comparison, summary_file)
     if not summary.scored:
         raise click.ClickException(f"{events}: no event could be scored")
     if reasons:
@@ -108,13 +129,22 @@ def command(
         ctx.exit(GATE_EXIT)
 
 
-def _with_metrics(settings: Settings, given: str | None) -> Settings:
-    if given is None:
-        return settings
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _for_file(settings: Settings, metrics: str | None, judge: str | None, run: str) -> Settings:
+    """The settings of the stream, with what the options say. No case is kept for an audit: a file is not sampled."""
+    names = settings.scoring.metrics
+    if metrics is not None:
+        names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     if not names:
         raise click.UsageError("--metrics: give at least one name")
-    return settings.model_copy(update={"scoring": settings.scoring.model_copy(update={"metrics": names})})
+    kind = settings.judge.kind if judge is None else judge
+    return settings.model_copy(
+        update={
+            "scoring": settings.scoring.model_copy(update={"metrics": names}),
+            "judge": settings.judge.model_copy(update={"kind": kind}),
+            "scorer": settings.scorer.model_copy(update={"run": run}),
+            "cases": settings.cases.model_copy(update={"audit_share": 0.0}),
+        }
+    )
 
 
 def _check_places(events: Path, out: Path, against: Path | None) -> None:
@@ -127,6 +157,20 @@ def _check_places(events: Path, out: Path, against: Path | None) -> None:
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     if str(events) == "-" and against is not None and str(against) == "-":
         raise click.UsageError("EVENTS and --against cannot both be stdin")
+
+
+def _check_cases(cases: Path | None, others: dict[str, Path | None]) -> None:
+    if cases is None:
+        return
+    if str(cases) != "-" and not cases.parent.is_dir():
+        raise click.UsageError(f"--cases {cases}: there is no folder {cases.parent}")
+    for name, path in others.items():
+        if path is not None and _same(cases, path) and not (name == "EVENTS" and str(cases) == "-"):
+            raise click.UsageError(f"--cases {cases} and {name} are the same file; name another")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one == other or (one.exists() and other.exists() and os.path.samefile(one, other))
 
 
 def _old_scores(against: Path) -> OldScores:
@@ -165,13 +209,25 @@ def _event_time(events: Path) -> float:
 
 
 def _score(
-    events: Path, out: Path, how: Scoring, max_bytes: int, summary: Summary, comparison: Comparison | None
+    events: Path,
+    out: Path,
+    cases: Path | None,
+    how: Scoring,
+    max_bytes: int,
+    summary: Summary,
+    comparison: Comparison | None,
 ) -> None:
-    with opened(events) as (stream, consumed), written(out, sys.stdout.buffer) as sink, _progress(events) as show:
+    with ExitStack() as open_:
+        stream, consumed = open_.enter_context(opened(events))
+        sink = open_.enter_context(written(out, sys.stdout.buffer))
+        case_sink = None if cases is None else open_.enter_context(written(cases, sys.stdout.buffer))
+        show = open_.enter_context(_progress(events))
         for line, result in results(lines(str(events), stream, consumed, max_bytes), how):
             match result:
-                case Done(record, answer_length, form, repairs):
+                case Done(record, case, answer_length, form, repairs):
                     sink.write(encode_record(record) + b"\n")
+                    if case is not None and case_sink is not None:
+                        case_sink.write(encode_case(case) + b"\n")
                     summary.add(record, answer_length)
                     summary.forms[form] += 1
                     summary.repairs.update(repairs)
@@ -219,15 +275,16 @@ class _Show:
 
 def _report(
     out: Path,
+    cases: Path | None,
     settings: Settings,
     summary: Summary,
-    limits: dict[str, float],
+    gates: Gates,
     old: OldScores | None,
     comparison: Comparison | None,
     summary_file: Path | None,
 ) -> list[str]:
     """Prints the summary; returns the reasons of the gates that say no."""
-    console = Console(stderr=str(out) == "-", highlight=False)
+    console = Console(stderr="-" in (str(out), str(cases)), highlight=False)
     if not console.is_terminal:
         console.width = WIDTH
     metrics = summary.metrics()
@@ -238,8 +295,10 @@ def _report(
         f"{summary.events} events: {summary.scored} scored, {summary.unscored} unscored; {summary.ignored} ignored; "
         f"{summary.bad.total()} bad lines" + (f" ({bad})" if bad else "")
     )
+    for text in judged_lines(summary):
+        console.print(text)
     told = as_json(summary)
-    reasons = below_floor(limits, metrics)
+    reasons = below_floor(gates.floors, metrics) + too_many_flagged(gates.max_flagged, summary.flags)
     if old is not None and comparison is not None:
         joined, differences = comparison.joined(), comparison.differences()
         console.print(comparison_view(old, joined, differences))

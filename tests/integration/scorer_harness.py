@@ -20,15 +20,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from consumer.commands.score import build
+from consumer.embedders import evaluator_over
 from consumer.health import Pulse
 from consumer.scorer import Scorer
 from consumer.scorer_metrics import ScorerMetrics
 from consumer.settings import Settings
 from consumer.topics import create_topics
-from metrics.evaluation import Evaluator
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
-from metrics.similarity import build_metrics
+
+VECTOR_METRICS = ("topic_similarity", "question_context_similarity", "question_answer_similarity")
 
 
 @dataclass
@@ -58,6 +59,7 @@ def test_settings(bootstrap: str, **sections: dict[str, Any]) -> Settings:
             "events": (f"events-{tag}",), "scores": f"scores-{tag}", "flagged": f"flagged-{tag}",
             "deadletter": f"dead-{tag}", "redrive": f"redrive-{tag}", "labels": f"labels-{tag}", "partitions": 1,
         },
+        "scoring": {"metrics": VECTOR_METRICS, "sketch": False},
         "scorer": {"group": f"group-{tag}", "commit_interval_seconds": 0.2},
     }  # fmt: skip
     for section, own in sections.items():
@@ -97,14 +99,12 @@ class Harness:
 
 
 @contextmanager
-def running_scorer(settings: Settings, embedder: HashEmbedder | None = None) -> Iterator[Harness]:
+def running_scorer(
+    settings: Settings, embedder: HashEmbedder | None = None, judge: Judge | None = None
+) -> Iterator[Harness]:
     create_topics(settings, 20)
     registry = CollectorRegistry()
-    evaluator = Evaluator(
-        build_metrics(settings.scoring.metrics, settings.scoring.aggregation),
-        embedder or HashEmbedder(),
-        sketches=False,
-    )
+    evaluator = evaluator_over(settings, embedder or HashEmbedder())
     topics = settings.topics
     metrics = ScorerMetrics(
         registry,

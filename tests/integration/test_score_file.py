@@ -21,18 +21,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from consumer import cli
+from consumer.case_file import decode_case
 from consumer.commands import score_file as commands_score_file
 from consumer.decode import Decoder
 from consumer.demo.knowledge import load_documents
-from consumer.embedders import build_evaluator
+from consumer.embedders import build_evaluator, evaluator_over
 from consumer.record import Position, ScoreRecord, decode_record
 from consumer.record_building import build_record
 from consumer.redaction import Redactor
+from consumer.results import Results
 from consumer.score_file import BATCH_EVENTS, Bad, Done, FileUnusable, Line, Scoring, lines, opened, results
 from consumer.score_summary import Summary
 from consumer.segments import Segmenter
 from consumer.settings import Settings
-from consumer.thresholds import ThresholdTable
 from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Chunk, Event, encode_event
 from metrics.metric import Embedder, Text, Vector
@@ -68,12 +69,10 @@ def model_loaded_once(embedder: Remembering, monkeypatch: pytest.MonkeyPatch) ->
     """The command builds its evaluator from settings as ever, on a model that is loaded once for all these tests."""
 
     def evaluator(settings: Settings) -> Evaluator:
-        scoring = settings.scoring
         try:
-            metrics = build_metrics(scoring.metrics, scoring.aggregation)
+            return evaluator_over(settings, embedder)
         except ValueError as error:
             raise click.UsageError(f"--metrics: {error}") from None
-        return Evaluator(metrics, embedder, sketches=scoring.sketch)
 
     monkeypatch.setattr(commands_score_file, "_evaluator", evaluator)
 
@@ -195,6 +194,56 @@ def test_a_floor_on_a_metric_without_any_value_says_no(tmp_path: Path) -> None:
     assert "no event has a value (no_context 1)" in result.stderr
 
 
+HIGH = {"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"topic_similarity": 0.999}'}
+
+
+def test_flagged_answers_are_counted_gated_and_kept_as_cases(tmp_path: Path) -> None:
+    """What score-file writes of a flagged answer is what the stream would have put on the topic of case files."""
+    good, bad = events(6), events(3)
+    good = [replace(e, id=f"good-{i}", answer=e.contexts[0].text) for i, e in enumerate(good)]
+    file = write(tmp_path / "e.jsonl", *(encode_event(e) for e in (*good, *bad)))
+    cases, summary = tmp_path / "cases.jsonl.gz", tmp_path / "sum.json"
+    options = ("--out", tmp_path / "s.jsonl", "--cases", cases, "--summary", summary)
+    result = run(file, *options, "--max-flagged", "0.3", environ=HIGH)
+    assert result.exit_code == 3, result.output
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("gate:")]
+    assert line == "gate: --max-flagged 0.3: 3 of 9 answers are flagged, 0.3333 (topic_similarity_low 3)"
+    assert "3 of 9 answers flagged (33.3%): topic_similarity_low 3; likely fault: unknown 3" in result.stdout
+    told = json.loads(summary.read_bytes())
+    assert told["flagged"] == {
+        "answers": 3, "of": 9, "share": pytest.approx(1 / 3),
+        "by_flag": {"topic_similarity_low": 3}, "by_fault": {"unknown": 3},
+    }  # fmt: skip
+    assert told["gates"] == [line.removeprefix("gate: ")]
+    with gzip.open(cases, "rb") as lines_:
+        found = [decode_case(raw) for raw in lines_]
+    flagged = [r for r in records(tmp_path / "s.jsonl") if r.flags]
+    assert [case.record for case in found] == flagged
+    assert {case.why for case in found} == {("flagged",)}
+    assert [case.answer for case in found] == [e.answer.strip() for e in bad if e.answer]
+    assert all(case.contexts[0].similarity is not None for case in found)
+    assert run(file, *options, "--max-flagged", "0.34", environ=HIGH).exit_code == 0
+
+
+def test_where_nothing_can_be_flagged_the_gate_says_no(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *map(encode_event, events(2)))
+    result = run(file, "--out", tmp_path / "s", "--metrics", "topic_similarity", "--max-flagged", "1")
+    assert result.exit_code == 3
+    assert "no answer has a score with a threshold" in result.stderr
+
+
+def test_cases_never_overwrite_another_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *map(encode_event, events(1)))
+    before = file.read_bytes()
+    for path in (file, tmp_path / "s"):
+        result = run(file, "--out", tmp_path / "s", "--cases", path)
+        assert result.exit_code == 2
+        assert "are the same file" in result.stderr
+    assert run(file, "--out", "-", "--cases", "-").exit_code == 2
+    assert run(file, "--out", tmp_path / "s", "--cases", tmp_path / "no" / "c").exit_code == 2
+    assert file.read_bytes() == before
+
+
 def test_against_an_earlier_run(tmp_path: Path) -> None:
     before = write(tmp_path / "old.jsonl", *map(encode_event, events(20)))
     old = tmp_path / "old.scores"
@@ -313,8 +362,7 @@ def scoring(embedder: Remembering) -> Scoring:
     evaluator = Evaluator(build_metrics(("topic_similarity",), "best"), embedder, sketches=False)
     return Scoring(
         Decoder(settings.decode), Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
-        ThresholdTable(settings.thresholds),
-        "f", "file", 1_760_000_000.0, lambda: 1_760_000_001.0,
+        Results(settings, evaluator.definitions, {}, lambda: 1_760_000_001.0), "f", 1_760_000_000.0,
     )  # fmt: skip
 
 
