@@ -20,12 +20,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from consumer.commands.score import build
-from consumer.embedders import evaluator_over
+from consumer.embedders import evaluator_over, vector_metrics
 from consumer.health import Pulse
 from consumer.scorer import Scorer
 from consumer.scorer_metrics import ScorerMetrics
 from consumer.settings import Settings
 from consumer.topics import create_topics
+from metrics.evaluation import Evaluator
+from metrics.judge import Judge
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
 
@@ -102,9 +104,13 @@ class Harness:
 def running_scorer(
     settings: Settings, embedder: HashEmbedder | None = None, judge: Judge | None = None
 ) -> Iterator[Harness]:
+    """`judge` None: the one of the settings, where they name faithfulness."""
     create_topics(settings, 20)
     registry = CollectorRegistry()
-    evaluator = evaluator_over(settings, embedder or HashEmbedder())
+    vectors = embedder or HashEmbedder()
+    evaluator = evaluator_over(settings, vectors)
+    if judge is not None:
+        evaluator = Evaluator(vector_metrics(settings.scoring), vectors, sketches=False, judge=judge)
     topics = settings.topics
     metrics = ScorerMetrics(
         registry,
