@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from consumer.case_file import CaseFile
 
 SEARCHED = 20_000
 """Characters of a case that a text filter looks at."""
+SIGNATURE_BITS = 2048
 TERM = 200
 TERMS = 64
 """Longest term, and terms of one case: records of a foreign writer shall not fill the store."""
@@ -86,6 +88,24 @@ def searched_text(case: CaseFile) -> str:
     record = case.record
     parts = (record.id, record.trace_id, case.question, case.answer, case.reference)
     return folded("\n".join(part[:SEARCHED] for part in parts if part))[:SEARCHED]
+
+
+def signature(text: str) -> int:
+    """The pieces of `text` as `SIGNATURE_BITS` bits: folded text that stands in other folded text has no bit that the
+    other has not. Most texts that do not hold it are told so without being looked at (a Bloom filter of three letters,
+    or of two where they are not ASCII: Chinese words are short).
+    """
+    bits = 0
+    for at in range(len(text) - 1):
+        piece = text[at : at + 3]
+        if not piece[:2].isascii():
+            if piece[0].isascii() or piece[1].isascii():
+                continue
+            piece = piece[:2]
+        elif len(piece) < 3 or not piece.isascii():
+            continue
+        bits |= 1 << (zlib.crc32(piece.encode("utf-8", "surrogatepass")) % SIGNATURE_BITS)
+    return bits
 
 
 def mentions(case: CaseFile, text: str) -> bool:

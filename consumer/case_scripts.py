@@ -6,7 +6,7 @@ Every script takes the key prefix as its one key, so that a cluster finds the sl
 from __future__ import annotations
 
 _REMOVE = """
-local function remove(p, m)
+local function unindex(p, m)
   local terms = redis.call('HGET', p .. 'terms', m)
   if terms then
     for kind, term in string.gmatch(terms, '(.)([^\\n]*)\\n') do
@@ -14,7 +14,11 @@ local function remove(p, m)
       else redis.call('ZREM', p .. 'names', term .. m) end
     end
     redis.call('HDEL', p .. 'terms', m)
+    redis.call('HDEL', p .. 'signatures', m)
   end
+end
+local function remove(p, m)
+  unindex(p, m)
   redis.call('DEL', p .. 'case:' .. m)
   redis.call('ZREM', p .. 'time', m)
   return redis.call('ZREM', p .. 'expiry', m)
@@ -32,12 +36,13 @@ PUT = (
 local p, m, now, at, expires, cap = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 if tonumber(expires) <= now then return {'expired', 0} end
 if redis.call('ZSCORE', p .. 'forgotten', m) then return {'forgotten', 0} end
-remove(p, m)
 redis.call('HSET', p .. 'case:' .. m, 'body', ARGV[6], 'text', ARGV[7])
+unindex(p, m)
 redis.call('PEXPIREAT', p .. 'case:' .. m, math.floor(tonumber(expires) * 1000))
 redis.call('ZADD', p .. 'time', at, m)
 redis.call('ZADD', p .. 'expiry', expires, m)
 redis.call('HSET', p .. 'terms', m, ARGV[8])
+redis.call('HSET', p .. 'signatures', m, ARGV[9])
 for kind, term in string.gmatch(ARGV[8], '(.)([^\\n]*)\\n') do
   if kind == 't' then redis.call('ZADD', p .. 'term:' .. term, at, m)
   else redis.call('ZADD', p .. 'names', 0, term .. m) end
@@ -49,7 +54,8 @@ return {'stored', dropped}
 """
 )
 """ARGV: case, now, event time, expiry (s), cap, body, searched text, terms (`t<term>` and `n<name digest>`, a line
-each). Returns what became of it, and how many of the oldest went to keep the cap."""
+each), signature of the searched text. Returns what became of it, and how many of the oldest went to keep the cap. The
+first write is the large one: a Redis that is full refuses it, but would let pass whatever follows another write."""
 
 SWEEP = (
     _REMOVE

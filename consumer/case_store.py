@@ -20,7 +20,16 @@ from redis.retry import Retry
 
 from consumer import case_scripts
 from consumer.case_file import CaseFile, decode_case, encode_case
-from consumer.case_filter import CaseFilter, case_key, folded, name_digest, searched_text, terms_of
+from consumer.case_filter import (
+    SIGNATURE_BITS,
+    CaseFilter,
+    case_key,
+    folded,
+    name_digest,
+    searched_text,
+    signature,
+    terms_of,
+)
 from consumer.logs import one_line, without_credentials
 from consumer.record import RecordRejected
 from consumer.settings import Settings
@@ -121,9 +130,10 @@ class CaseStore:
         terms = "".join(f"t{term}\n" for term in terms_of(case)) + "".join(f"n{name}\n" for name in names)
         expires = min(record.scored_time, now) + self._ttl
         body = zlib.compress(encode_case(case), 1)
+        text = searched_text(case)
         return [
-            case_key(case), repr(now), repr(record.event_time), repr(expires), self._most, body,
-            searched_text(case), terms,
+            case_key(case), repr(now), repr(record.event_time), repr(expires), self._most, body, text, terms,
+            signature(text).to_bytes(SIGNATURE_BITS // 8, "little"),
         ]  # fmt: skip
 
     def sweep(self, now: float, most: int = 500) -> tuple[int, int]:
@@ -185,9 +195,22 @@ class CaseStore:
         sizes: list[Any] = [part for group in groups for part in (len(group), *group)]
         look = FIRST_LOOK if limit is not None and limit < FIRST_LOOK else LOOK
         for members in self._walk(index, wanted, look):
+            candidates = self._may_mention(needle, members) if needle else members
+            if not candidates:
+                continue
             with self._asking():
-                found = self._match(keys=[PREFIX], args=[needle, len(groups), *sizes, *members])
+                found = self._match(keys=[PREFIX], args=[needle, len(groups), *sizes, *candidates])
             yield from (member.decode() for member in found)
+
+    def _may_mention(self, needle: str, members: list[bytes]) -> list[bytes]:
+        wanted = signature(needle)
+        with self._asking():
+            signatures: Any = self._client.hmget(f"{PREFIX}signatures", members)
+        return [
+            member
+            for member, found in zip(members, signatures, strict=True)
+            if found is not None and int.from_bytes(found, "little") & wanted == wanted
+        ]
 
     def _shortest(self, indexes: Sequence[str]) -> str:
         if not indexes:
