@@ -21,6 +21,7 @@ from consumer.decode import Decoder
 from consumer.embedders import build_evaluator
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.intake import Intake
+from consumer.mapping import MappingError
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -30,6 +31,7 @@ from consumer.scorer_metrics import ScorerMetrics
 from consumer.segments import Segmenter
 from consumer.settings import Settings
 from metrics.evaluation import Evaluator
+from metrics.model_files import ModelError
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,15 @@ def command(ctx: click.Context) -> None:
     logs.configure(settings.logging)
     try:
         run(settings)
-    except (ScorerStopped, OutputImpossible, ListenError, kafka_config.KafkaConfigError) as error:
+    except (
+        ScorerStopped,
+        OutputImpossible,
+        ListenError,
+        MappingError,
+        ModelError,
+        ValueError,
+        kafka_config.KafkaConfigError,
+    ) as error:
         raise click.ClickException(str(error)) from None
     except KafkaException as error:
         raise click.ClickException(f"kafka: {error.args[0].str()}") from None
@@ -59,6 +69,7 @@ def run(settings: Settings) -> None:
         ListenError: the metrics address is taken.
     """
     registry = CollectorRegistry()
+    Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     evaluator = build_evaluator(settings, registry)
     versions = versions_in_force(evaluator)
@@ -140,7 +151,13 @@ def await_topics(settings: Settings, stop: threading.Event, pulse: Pulse) -> Non
 def build(
     settings: Settings, evaluator: Evaluator, metrics: ScorerMetrics, pulse: Pulse, versions: Mapping[str, str]
 ) -> Scorer:
-    """Wire a scorer from settings and what was built before it."""
+    """Wire a scorer from settings and what was built before it.
+
+    Raises:
+        MappingError: a mapping file, or the form that the settings name, cannot be used.
+    """
+    sampler = Sampler(settings.sampling)
+    intake = Intake(Decoder(settings.decode), sampler, Segmenter(settings.segments), Redactor(settings.redaction))
     holder: list[Scorer] = []
     consumer = Consumer(
         kafka_config.consumer(settings.kafka, settings.scorer.group)
@@ -150,13 +167,12 @@ def build(
         },
         logger=_client_log(),
     )
-    sampler = Sampler(settings.sampling)
     parts = Parts(
         consumer=consumer,
         outputs=Outputs(kafka_config.producer(settings.kafka), metrics.output_refused),
         evaluator=evaluator,
         sampler=sampler,
-        intake=Intake(Decoder(settings.decode), sampler, Segmenter(settings.segments), Redactor(settings.redaction)),
+        intake=intake,
         metrics=metrics,
         pulse=pulse,
     )
