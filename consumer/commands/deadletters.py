@@ -18,6 +18,7 @@ from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import Letter, TopicReader, Unreadable, read_letter
 from consumer.logs import one_line
 from consumer.since import Since
+from consumer.terminal_text import inert_json
 
 WIDTH = 160
 """Of the table where there is no terminal to ask."""
@@ -168,7 +169,7 @@ def _json(topic: str, groups: list[tuple[str, Group]], shown: deque[Letter]) -> 
             }
             for letter in shown
         ]
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+    return inert_json(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
 
 
 def _text(raw: bytes) -> str:
