@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consumer.reasons import INTERNAL_ERROR, Refusal
+from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
 
 _MAP = "look at one (--show 1) with `groundwatch decode`, write a mapping file into decode.forms_dir"
 _THEN = "restart the scorer, then redrive"

@@ -9,15 +9,15 @@ from itertools import islice
 from typing import Any
 
 from consumer import settings
-from consumer.envelopes import Outer, take_off
-from consumer.fields import Absent, Draft, read_fields
-from consumer.json_bytes import Read, read_bytes, read_json
-from consumer.mapping import Form, MappingError, View, folded, load_forms
-from consumer.native import NATIVE, verbatim
-from consumer.opened import opened
-from consumer.otlp import nested_attributes
-from consumer.reasons import DecodeError, Refusal, Repair
-from consumer.scalars import EARLIEST, LATEST, quantised, read_id, read_time
+from consumer.decoding.envelopes import Outer, take_off
+from consumer.decoding.fields import Absent, Draft, read_fields
+from consumer.decoding.json_bytes import Read, read_bytes, read_json
+from consumer.decoding.mapping import Form, MappingError, View, folded, load_forms
+from consumer.decoding.native import NATIVE, verbatim
+from consumer.decoding.opened import opened
+from consumer.decoding.otlp import nested_attributes
+from consumer.decoding.reasons import DecodeError, Refusal, Repair
+from consumer.decoding.scalars import EARLIEST, LATEST, quantised, read_id, read_time
 from metrics.event import Event
 
 __all__ = ["JUDGE_MARK", "DecodeError", "Decoded", "Decoder", "MappingError"]

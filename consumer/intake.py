@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from consumer.deadletters import original_position, original_time
 from consumer.decode import Decoded, DecodeError, Decoder
+from consumer.decoding.reasons import INTERNAL_ERROR
 from consumer.delivered import Headers
-from consumer.reasons import INTERNAL_ERROR
 from consumer.record import Position
 from consumer.redaction import Redactor
 from consumer.sampling import Sampler

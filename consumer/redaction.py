@@ -15,10 +15,10 @@ from typing import Final
 import regex
 
 from consumer import settings
-from consumer.own_patterns import compile_pattern
-from consumer.personal_data import find_personal_data
-from consumer.reasons import DecodeError, Refusal
-from consumer.spans import Span
+from consumer.decoding.reasons import DecodeError, Refusal
+from consumer.redacting.own_patterns import compile_pattern
+from consumer.redacting.personal_data import find_personal_data
+from consumer.redacting.spans import Span
 from metrics.event import Chunk, Event, Turn
 
 PATTERN_BUDGET_SECONDS: Final = 0.25

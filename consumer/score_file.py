@@ -13,8 +13,8 @@ from typing import BinaryIO, Protocol
 
 from consumer.case_file import CaseFile
 from consumer.decode import DecodeError, Decoder
+from consumer.decoding.reasons import Refusal
 from consumer.intake import Sampled
-from consumer.reasons import Refusal
 from consumer.record import Position, ScoreRecord
 from consumer.redaction import Redactor
 from consumer.results import Results

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from consumer.decoding.reasons import INTERNAL_ERROR, Refusal, Repair
 from consumer.offsets import Partition
-from consumer.reasons import INTERNAL_ERROR, Refusal, Repair
 from metrics.outcome import Reason
 
 AGE_BUCKETS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600)

@@ -161,7 +161,7 @@ class RedactionPattern(Section):
     @field_validator("pattern")
     @classmethod
     def usable_pattern(cls, value: str) -> str:
-        from consumer.own_patterns import compile_pattern  # only who has patterns pays for the import
+        from consumer.redacting.own_patterns import compile_pattern  # only who has patterns pays for the import
 
         compile_pattern(value)
         return value
@@ -207,7 +207,13 @@ class Redis(Section):
 
 
 class Scoring(Section):
-    metrics: tuple[str, ...] = ("topic_similarity", "question_context_similarity", "question_answer_similarity")
+    metrics: tuple[str, ...] = (
+        "faithfulness",
+        "topic_similarity",
+        "question_context_similarity",
+        "question_answer_similarity",
+    )
+    """`faithfulness` is the judge's (`[judge]`), the others are the embedder's."""
     aggregation: Literal["best", "mean", "all"] = "best"
     sketch: bool = True
 

@@ -17,7 +17,7 @@ import click
 from consumer import settings
 from consumer.cli import loaded_settings
 from consumer.decode import Decoded, DecodeError, Decoder, MappingError
-from consumer.reasons import Refusal, Repair
+from consumer.decoding.reasons import Refusal, Repair
 from metrics.event import to_native
 
 SHOWN = 160

@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry
 from consumer import kafka_config, logs
 from consumer.cli import loaded_settings
 from consumer.decode import Decoder
+from consumer.decoding.mapping import MappingError
 from consumer.embedders import build_evaluator
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.intake import Intake
-from consumer.mapping import MappingError
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor

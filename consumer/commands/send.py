@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from consumer.cli import loaded_settings
 from consumer.decode import Decoder
+from consumer.decoding.reasons import DecodeError
 from consumer.logs import one_line
-from consumer.reasons import DecodeError
 from consumer.score_file import FileUnusable, Line, lines, opened
 from consumer.sending import INTERRUPTED, Sender, Stalled, Tally
 from consumer.settings import Settings

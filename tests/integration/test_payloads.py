@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consumer.decode import Decoder
-from consumer.scalars import read_time
+from consumer.decoding.scalars import read_time
 from consumer.settings import Decode
 from metrics.event import encode_event
 from tests.services import SHARED

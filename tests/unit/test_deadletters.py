@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import Letter
 from consumer.deadletters import attempts, dead_letter, origin_headers, original_position, original_time
+from consumer.decoding.reasons import INTERNAL_ERROR, Refusal, Repair
 from consumer.delivered import Headers
-from consumer.reasons import INTERNAL_ERROR, Refusal, Repair
 from consumer.record import Position
 from consumer.redrive import MAX_ATTEMPTS, Chooser, Left, Redriven
 from consumer.scorer_metrics import ScorerMetrics

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from consumer.decode import JUDGE_MARK, Decoded, DecodeError, Decoder
-from consumer.reasons import Repair
+from consumer.decoding.reasons import Repair
 from consumer.settings import Decode
 from metrics.event import Chunk, Turn
 from tests.unit.decode_payloads import FLAT, P1, P2, A, Q, framed

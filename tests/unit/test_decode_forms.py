@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from consumer.decode import DecodeError, Decoder
-from consumer.mapping import MappingError, load_forms
+from consumer.decoding.mapping import MappingError, load_forms
 from consumer.settings import Decode
 from tests.unit.decode_payloads import FLAT, P1, P2, A, Q
 

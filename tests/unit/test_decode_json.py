@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from consumer import json_bytes
-from consumer.json_bytes import Read, read_bytes, read_json
-from consumer.reasons import DecodeError, Repair
+from consumer.decoding import json_bytes
+from consumer.decoding.json_bytes import Read, read_bytes, read_json
+from consumer.decoding.reasons import DecodeError, Repair
 from tests.unit.decode_payloads import FLAT, framed
 
 RAW = orjson.dumps(FLAT)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from consumer.decode import Decoded, DecodeError, Decoder
-from consumer.reasons import Refusal
+from consumer.decoding.reasons import Refusal
 from consumer.settings import Decode
 from metrics.event import Chunk, Event, Turn, encode_event
 from tests.unit.decode_payloads import FLAT, PAYLOADS, framed, gzipped

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from consumer.check_digits import is_card, is_chinese_resident_id, is_iban, is_spanish_id, is_taiwan_id
-from consumer.reasons import DecodeError
+from consumer.decoding.reasons import DecodeError
+from consumer.redacting.check_digits import is_card, is_chinese_resident_id, is_iban, is_spanish_id, is_taiwan_id
 from consumer.redaction import Redactor
 from consumer.settings import Redaction
 from metrics.event import Chunk, Event, Turn

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from consumer.python_repr import NotARepr, read_repr
-from consumer.reasons import DecodeError, Repair
-from consumer.shapes import chunks_of
-from consumer.turns import answer_of, question_of
+from consumer.decoding.python_repr import NotARepr, read_repr
+from consumer.decoding.reasons import DecodeError, Repair
+from consumer.decoding.shapes import chunks_of
+from consumer.decoding.turns import answer_of, question_of
 from metrics.event import Chunk
 
 

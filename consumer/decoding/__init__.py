@@ -1,0 +1,1 @@
+"""The parts of `consumer.decode`: bytes, envelopes, forms, shapes."""

@@ -1,0 +1,1 @@
+"""The parts of `consumer.redaction`: what is looked for, and how a number proves itself."""
