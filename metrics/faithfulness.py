@@ -21,6 +21,8 @@ FORMULA = f"faithfulness/supported-share/1/{STATEMENTS_VERSION}"
 
 LOWEST = 2
 """How many of the least supported statements speak for the whole answer in `answer_log_odds`."""
+LOWEST_SHARE = 0.5
+"""Their share of it; the rest is the mean over all statements."""
 _LIMIT = 1e-6
 
 
@@ -82,18 +84,19 @@ def count(verdicts: Sequence[Verdict]) -> Counts:
 
 
 def answer_log_odds(verdicts: Sequence[Verdict]) -> float:
-    """One graded number for a whole answer: the mean of the two lowest statement log-odds of support.
+    """One graded number for a whole answer: half the mean of the two lowest statement log-odds, half the mean of all.
 
-    An answer is as good as its worst statements; the mean over all hides one bad sentence in ten, and the lowest alone
-    is noisy. For rankings and calibration; faithfulness itself stays a share. Unbounded, 0 is even odds.
+    An answer is as good as its worst statements, but the lowest ones alone are noisy in long answers, and the mean alone
+    hides one bad sentence in ten. For rankings and calibration; faithfulness itself stays a share. 0 is even odds.
 
     Raises:
         ValueError: no verdicts.
     """
     if not verdicts:
         raise ValueError("no verdicts, so nothing to sum up")
-    lowest = sorted(log_odds(verdict.probability) for verdict in verdicts)[:LOWEST]
-    return sum(lowest) / len(lowest)
+    ordered = sorted(log_odds(verdict.probability) for verdict in verdicts)
+    lowest = ordered[:LOWEST]
+    return LOWEST_SHARE * sum(lowest) / len(lowest) + (1.0 - LOWEST_SHARE) * sum(ordered) / len(ordered)
 
 
 def log_odds(probability: float) -> float:

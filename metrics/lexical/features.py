@@ -1,0 +1,169 @@
+"""What the logistic model sees of a statement against the contexts. Every feature has a name that stands in weights.json."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from metrics.language import UNSPACED
+from metrics.lexical.conflicts import Conflict, Kind, conflicts
+from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
+from metrics.lexical.quantities import agrees
+from metrics.lexical.reading import Sentence, read_sentence
+from metrics.lexical.words import fold
+
+VERSION = 1
+"""Raise it when a feature changes its meaning: the weights must then be fitted anew."""
+TRIED = 3
+"""Windows whose conflicts are looked at."""
+CONFLICT_COST = 0.3
+"""Coverage that a window with a full conflict must be ahead by to be chosen over one without."""
+
+_WIDE = re.compile(f"[{UNSPACED}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A statement held against the contexts: features by name, and what a reason is made of."""
+
+    features: Mapping[str, float]
+    window: Window | None
+    conflicts: tuple[Conflict, ...]
+    agreement: float
+    """Weighted share of the statement, without what is in conflict, that the window holds, in [0, 1]."""
+    absent: tuple[str, ...]
+    """Words of the statement that no context holds, in order; of what follows too."""
+    absent_numbers: tuple[str, ...]
+    absent_names: tuple[str, ...]
+
+
+def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
+    """Hold one statement against the contexts. `sources[window.source]` is the text that a window was read from."""
+    statement = read_sentence(text, fold(text), 0, len(text))
+    weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
+    matches = {term: index.match(term)[0] for term in weights}
+    total = sum(weights.values()) + NUMBER_WEIGHT * len(statement.numbers)
+    windows = index.windows(statement, weights)
+    best, found, agreement = _best(statement, text, windows, sources, weights, total)
+    absent = [term for term in weights if not matches[term]]
+    missing = [q for q in statement.numbers if not any(agrees(q, other) for _, other in index.numbers)]
+    names = [term for term in absent if term in statement.names]
+    held = sum(weights[t] * matches[t] for t in weights) + NUMBER_WEIGHT * (len(statement.numbers) - len(missing))
+    strength = dict.fromkeys(Kind, 0.0)
+    for conflict in found:
+        strength[conflict.kind] = max(strength[conflict.kind], conflict.strength)
+    features = {
+        "coverage": held / total if total else 0.0,
+        "best_window": best.coverage if best else 0.0,
+        "best_sentence": max((w.coverage for w in windows if len(w.sentences) == 1), default=0.0),
+        "words": _words(statement, index),
+        "pairs": _pairs(statement, index),
+        "novel": math.log1p(sum(_unit(t) for t in absent)),
+        "names_absent": math.log1p(len(names)),
+        "numbers_absent": math.log1p(len(missing)),
+        "number_conflict": strength[Kind.NUMBER] * agreement,
+        "negation_conflict": strength[Kind.NEGATION] * agreement,
+        "opposite_conflict": strength[Kind.OPPOSITE] * agreement,
+        "order_conflict": strength[Kind.ORDER] * agreement,
+        "substitution": strength[Kind.SUBSTITUTION] * agreement,
+        "parity": _parity(statement, best) * agreement,
+        "length": math.log1p(sum(_unit(t) for t in statement.terms) + len(statement.numbers)),
+        "context": math.log1p(len(index.sentences)),
+        "speaker": float(statement.speaker),
+        "unspaced": float(bool(_WIDE.search(text))),
+    }
+    return Examined(
+        features,
+        best,
+        tuple(found),
+        agreement,
+        _written(text, statement, absent),
+        tuple(text[q.start : q.end].strip() for q in missing),
+        _written(text, statement, names),
+    )
+
+
+def _best(
+    statement: Sentence,
+    text: str,
+    windows: Sequence[Window],
+    sources: Sequence[str],
+    weights: Mapping[str, float],
+    total: float,
+) -> tuple[Window | None, list[Conflict], float]:
+    """The window that supports the statement best: coverage, less what stands against it."""
+    best: tuple[Window | None, list[Conflict], float] = (None, [], 0.0)
+    highest = -math.inf
+    for window in windows[:TRIED]:
+        against = conflicts(statement, text, window, sources[window.source])
+        value = window.coverage - CONFLICT_COST * min(sum(c.strength for c in against), 1.0)
+        if value > highest + 1e-9:
+            highest = value
+            best = (window, against, _agreement(window, against, weights, total))
+    return best
+
+
+def _agreement(
+    window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float
+) -> float:
+    """Coverage of what is not itself in conflict: in «it costs 5 euros» against «it costs 9 euros» all the rest agrees."""
+    lost = sum(NUMBER_WEIGHT for c in against if c.kind is Kind.NUMBER)
+    lost += sum(weights.get(term, 0.0) for term in {t for c in against for t in c.terms} - window.vocabulary)
+    return min(window.coverage * total / (total - lost), 1.0) if total - lost > 1e-6 else 0.0
+
+
+def _written(text: str, statement: Sentence, terms: Sequence[str]) -> tuple[str, ...]:
+    """Terms as the statement writes them; neighbouring pairs of characters grow together."""
+    wanted = set(terms)
+    words: list[str] = []
+    end = -1
+    for term, place in zip(statement.terms, statement.places, strict=True):
+        if term not in wanted:
+            continue
+        if _WIDE.match(term):
+            if place < end:
+                words[-1] += text[end : place + len(term)]
+            else:
+                words.append(text[place : place + len(term)])
+            end = place + len(term)
+        else:
+            found = _WORD.match(text, place)
+            words.append(found[0] if found else term)
+    return tuple(dict.fromkeys(words))
+
+
+_WORD = re.compile(rf"[^\s{UNSPACED}]+?(?=[^\w'&-]|[{UNSPACED}]|$)|.")
+
+
+def _unit(term: str) -> float:
+    """Two neighbouring pairs of characters tell about as much as one word."""
+    return 0.5 if _WIDE.match(term) else 1.0
+
+
+def _words(statement: Sentence, index: Index) -> float:
+    """Plain overlap of everything as written, function words too, weighted by how rare a word is at large."""
+    held = total = 0.0
+    for word in statement.words:
+        weight = index.rarity(word)
+        total += weight
+        if word in index.words:
+            held += weight
+    return held / total if total else 0.0
+
+
+def _pairs(statement: Sentence, index: Index) -> float:
+    """Share of neighbouring terms of the statement that stand within three terms of each other in one sentence."""
+    terms = statement.terms
+    if len(terms) < 2:
+        return 1.0 if terms and terms[0] in index.postings else 0.0
+    return sum(index.close(one, other) for one, other in pairwise(terms)) / (len(terms) - 1)
+
+
+def _parity(statement: Sentence, window: Window | None) -> float:
+    """1 where exactly one side is negated an odd number of times."""
+    if window is None:
+        return 0.0
+    return float((statement.negations % 2) != (sum(s.negations for s in window.sentences) % 2))

@@ -1,0 +1,136 @@
+"""The judge without a model: words, numbers, names and negations held against the contexts, joined by a logistic model.
+
+Deterministic and cheap. It sees what is written, not what is meant: docs/judges.md says what it cannot see.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
+from metrics.lexical.conflicts import Conflict, Kind
+from metrics.lexical.evidence import Index, Window
+from metrics.lexical.features import VERSION, Examined, examine
+from metrics.lexical.model import Model, load_model
+from metrics.lexical.reading import read
+from metrics.outcome import Reason, Unscored
+
+log = logging.getLogger(__name__)
+
+CHUNKS_KEPT = 2048
+"""Chunks whose reading is kept: in production the same chunks come back."""
+DECISIVE = 0.85
+"""A number, negation, opposite or order that stands against a window which agrees with this much of the rest decides."""
+DECIDED = -1.0
+"""Log-odds of support that a decisive conflict leaves at most."""
+
+
+class LexicalJudge:
+    """Fulfils `metrics.judge.Judge`. Safe to use from several threads: what is kept is read-only."""
+
+    def __init__(self, model: Model | None = None) -> None:
+        """Raises:
+        WeightsError: the shipped weights cannot be used.
+        """
+        self.model = model or load_model(VERSION)
+        self._read = lru_cache(maxsize=CHUNKS_KEPT)(read)
+
+    @property
+    def name(self) -> str:
+        return "lexical"
+
+    @property
+    def identity(self) -> str:
+        return f"lexical/{VERSION}/{self.model.digest}"
+
+    def judge(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
+        """One judgement a request, in order. Without a context with text: `unscored(no_context)`."""
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: JudgeRequest) -> Judgement | Unscored:
+        if not any(chunk.text.strip() for chunk in request.contexts):
+            return Unscored(Reason.NO_CONTEXT)
+        try:
+            sources = [chunk.text for chunk in request.contexts] + list(request.conversation)
+            index = Index([self._read(text) for text in sources], self.model.prior)
+            verdicts = [
+                self._verdict(examine(statement.text, index, sources), request, sources)
+                for statement in request.statements
+            ]
+        except Exception:
+            log.exception("the lexical judge failed")
+            return Unscored(Reason.JUDGE_ERROR)
+        return Judgement(tuple(verdicts))
+
+    def _verdict(self, examined: Examined, request: JudgeRequest, sources: Sequence[str]) -> Verdict:
+        log_odds = self.model.support(examined.features)
+        decisive = _decisive(examined)
+        if decisive:
+            log_odds = min(log_odds, DECIDED)
+        probability = 1.0 / (1.0 + math.exp(-max(min(log_odds, 30.0), -30.0)))
+        evidence = _evidence(examined.window, request, sources)
+        if log_odds > 0:
+            return Verdict(Label.SUPPORTED, _why_supported(examined), evidence, probability)
+        if decisive or (examined.conflicts and self.model.contradiction(examined.features) > 0):
+            conflict = decisive or max(examined.conflicts, key=lambda c: c.strength)
+            return Verdict(Label.CONTRADICTED, _why_contradicted(conflict), evidence, probability)
+        return Verdict(Label.NOT_FOUND, _why_not_found(examined), evidence, probability)
+
+
+def _decisive(examined: Examined) -> Conflict | None:
+    if examined.agreement < DECISIVE:
+        return None
+    return next((c for c in examined.conflicts if c.kind is not Kind.SUBSTITUTION), None)
+
+
+def _evidence(window: Window | None, request: JudgeRequest, sources: Sequence[str]) -> tuple[Evidence, ...]:
+    if window is None:
+        return ()
+    start, end = window.sentences[0].start, window.sentences[-1].end
+    quote = sources[window.source][start:end]
+    if window.source < len(request.contexts):
+        return (Evidence(window.source, request.contexts[window.source].id, start, end, quote),)
+    turn = window.source - len(request.contexts)
+    return (Evidence(None, f"conversation[{turn}]", start, end, quote),)
+
+
+def _why_supported(examined: Examined) -> str:
+    share = examined.features["best_window"]
+    return f"{share:.0%} of its weight stands in the evidence"
+
+
+def _why_contradicted(conflict: Conflict) -> str:
+    said, found = _short(conflict.said), _short(conflict.found)
+    match conflict.kind:
+        case Kind.NUMBER:
+            return f"the answer says «{said}», the evidence «{found}»"
+        case Kind.NEGATION:
+            return f"negation: the answer says «{said}», the evidence «{found}»"
+        case Kind.OPPOSITE:
+            return f"opposites: the answer says «{said}», the evidence «{found}»"
+        case Kind.ORDER:
+            return f"turned round: the answer says «{said}», the evidence «{found}»"
+        case Kind.SUBSTITUTION:
+            return f"where the answer says «{said}», the evidence says «{found}»"
+
+
+def _why_not_found(examined: Examined) -> str:
+    if examined.absent_numbers:
+        return f"number not in the contexts: {_listed(examined.absent_numbers)}"
+    if examined.absent_names:
+        return f"name not in the contexts: {_listed(examined.absent_names)}"
+    if examined.absent:
+        return f"not in the contexts: {_listed(examined.absent)}"
+    return "its words are in the contexts, but no passage says this"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return _short(", ".join(words[:5]) + (", ..." if len(words) > 5 else ""))
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 80 else line[:79] + "…"

@@ -1,0 +1,86 @@
+"""Folding, stemming and the word lists (words.toml, units.toml) of the lexical judge."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from metrics.language import simplified
+
+_WIDE = str.maketrans({code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0x2019: 0x27, 0x2011: 0x2D, 0x2013: 0x2D, 0x2212: 0x2D})  # fmt: skip
+
+
+def fold(text: str) -> str:
+    """Lower case, simplified Chinese, half-width digits and letters; one character for one, so that spans stay valid."""
+    if not text.isascii():
+        text = simplified(text).translate(_WIDE)
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(c if len(c.lower()) != 1 else c.lower() for c in text)
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("metrics.lexical").joinpath(name).read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def word_lists() -> dict[str, Any]:
+    return _read("words.toml")
+
+
+@lru_cache(maxsize=1)
+def unit_lists() -> dict[str, Any]:
+    return _read("units.toml")
+
+
+_IRREGULAR = {
+    form: base
+    for base, forms in {
+        "be": "am is are was were been being", "go": "went gone goes", "buy": "bought", "bring": "brought", "think": "thought",
+        "build": "built", "begin": "began begun", "break": "broke broken", "choose": "chose chosen", "come": "came",
+        "die": "died dies dying dead death", "draw": "drew drawn", "drive": "drove driven", "eat": "ate eaten", "fall": "fell fallen",
+        "find": "found", "fly": "flew flown flies", "give": "gave given", "grow": "grew grown growth", "hold": "held", "keep": "kept",
+        "know": "knew known", "lead": "led", "leave": "left", "lose": "lost loss losses", "make": "made", "mean": "meant", "meet": "met",
+        "pay": "paid", "rise": "rose risen", "run": "ran", "sell": "sold sale sales", "send": "sent", "sing": "sang sung", "speak": "spoke spoken",
+        "spend": "spent", "stand": "stood", "steal": "stole stolen", "swim": "swam swum", "take": "took taken", "teach": "taught",
+        "tell": "told", "throw": "threw thrown", "wear": "wore worn", "win": "won winner winners", "write": "wrote written", "child": "children",
+        "man": "men", "woman": "women", "person": "people persons", "foot": "feet", "tooth": "teeth", "mouse": "mice", "life": "lives",
+        "wife": "wives", "leaf": "leaves", "shoot": "shot", "fight": "fought", "catch": "caught", "sit": "sat", "feel": "felt",
+        "hear": "heard", "become": "became", "show": "shown showed", "see": "saw seen", "sleep": "slept", "hide": "hid hidden",
+        "deny": "denied denies denial", "bear": "born borne", "lie": "lay lain lying", "strike": "struck", "understand": "understood",
+        "use": "used uses using", "good": "better best", "usa": "u.s us u.s.a", "uk": "u.k",
+    }.items()
+    for form in forms.split()
+}  # fmt: skip
+_VOWEL = re.compile(r"[aeiouy]")
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A light English stem of a folded word: plural, -ing, -ed, -ly and a final -e, -y come off; it need not be a word.
+
+    >>> [stem(w) for w in ("changes", "changed", "changing", "stopped", "cities", "city", "went", "quickly")]
+    ['chang', 'chang', 'chang', 'stop', 'citi', 'citi', 'go', 'quick']
+    """
+    word = word.removesuffix("'s").removesuffix("'").removesuffix(".")
+    word = _IRREGULAR.get(word, word)
+    if len(word) <= 3 or not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-2]
+    if word.endswith("sses") or (word.endswith("es") and word[-3] in "xzo"):
+        word = word[:-2]
+    elif word.endswith("s") and word[-2] not in "su":
+        word = word[:-1]
+    for ending in ("ing", "ed", "ly"):
+        base = word[: -len(ending)]
+        if word.endswith(ending) and len(base) >= 3 and _VOWEL.search(base):
+            if ending != "ly" and base[-1] == base[-2] and base[-1] not in "lsz":
+                base = base[:-1]
+            word = base
+            break
+    if word.endswith("e") and len(word) > 3:
+        word = word[:-1]
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
