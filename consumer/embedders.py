@@ -75,7 +75,10 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         remote=_remote(settings.redis, redis_counts),
         count_memory=memory_counts,
     )
-    return evaluator_over(settings, cached)
+    evaluator = evaluator_over(settings, cached)
+    if evaluator.judge is not None:
+        log.info("judge: %s", evaluator.judge.identity)
+    return evaluator
 
 
 def evaluator_over(settings: Settings, embedder: Embedder) -> Evaluator:

@@ -191,9 +191,8 @@ def _metric_json(m: MetricSummary) -> dict[str, Any]:
 def judged_lines(summary: Summary) -> Iterator[str]:
     """Statements by verdict, refusals and flagged answers, a line each."""
     if summary.judged:
-        total = summary.statements.total()
         verdicts = ", ".join(f"{summary.statements[label]} {label.value}" for label in Label)
-        yield f"{total} statements judged: {verdicts}; {summary.refusals} answers refuse"
+        yield f"statements judged: {summary.statements.total()} ({verdicts}); answers that refuse: {summary.refusals}"
     flags = summary.flags
     if flags.share is not None:
         told = f"{flags.flagged} of {flags.could_be} answers flagged ({flags.share:.1%})"

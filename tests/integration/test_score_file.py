@@ -225,6 +225,52 @@ def test_flagged_answers_are_counted_gated_and_kept_as_cases(tmp_path: Path) -> 
     assert run(file, *options, "--max-flagged", "0.34", environ=HIGH).exit_code == 0
 
 
+CHANGED = {
+    "id": "changed", "question": "How many days of leave do I have?",
+    "answer": "You have 31 days of paid leave a year.",
+    "contexts": [{"id": "handbook#2", "text": "Staff are asked to plan. You have 26 days of paid leave a year."}],
+}  # fmt: skip
+KEPT = CHANGED | {"id": "kept", "answer": "You have 26 days of paid leave a year."}
+REFUSED = CHANGED | {"id": "refused", "answer": "I'm sorry, the documents do not contain this information."}
+
+
+def test_a_judge_says_which_statement_is_wrong(tmp_path: Path) -> None:
+    """A changed number is contradicted, flagged, and its case file points at the passage that says otherwise."""
+    file = write(tmp_path / "e.jsonl", *(json.dumps(row).encode() for row in (CHANGED, KEPT, REFUSED)))
+    cases, summary = tmp_path / "c.jsonl", tmp_path / "sum.json"
+    result = run(file, "--out", tmp_path / "s", "--cases", cases, "--summary", summary, "--fail-under",
+                 "faithfulness=0.4")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "statements judged: 2 (1 supported, 1 contradicted, 0 not_found); answers that refuse: 1" in result.stdout
+    by_id = {r.id: r for r in records(tmp_path / "s")}
+    assert {i: r.scores["faithfulness"].value for i, r in by_id.items() if "faithfulness" in r.scores} == {
+        "changed": 0.0, "kept": 1.0,
+    }  # fmt: skip
+    assert by_id["refused"].unscored["faithfulness"].reason == "no_claims"
+    assert by_id["refused"].refusal
+    (case,) = [decode_case(raw) for raw in cases.read_bytes().splitlines()]
+    assert (case.record.id, case.record.flags) == ("changed", ("faithfulness_low",))
+    (statement,) = case.statements
+    assert (statement.label, statement.text) == ("contradicted", CHANGED["answer"])
+    (evidence,) = statement.evidence
+    assert evidence.chunk_id == "handbook#2"
+    assert (case.contexts[0].text or "")[evidence.start : evidence.end] == evidence.quote
+    assert "26 days" in evidence.quote
+    told = json.loads(summary.read_bytes())
+    assert told["statements"] == {"supported": 1, "contradicted": 1, "not_found": 0}
+    assert told["refusals"] == 1
+    assert next(iter(told["metrics"])) == "faithfulness"
+
+
+def test_without_a_judge_faithfulness_is_not_configured(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.jsonl", *(json.dumps(row).encode() for row in (CHANGED, REFUSED)))
+    result = run(file, "--out", tmp_path / "s", "--judge", "none")
+    assert result.exit_code == 0, result.output
+    reasons = {r.id: r.unscored["faithfulness"].reason for r in records(tmp_path / "s")}
+    assert reasons == {"changed": "not_configured", "refused": "no_claims"}
+    assert "answers that refuse: 1" in result.stdout
+
+
 def test_where_nothing_can_be_flagged_the_gate_says_no(tmp_path: Path) -> None:
     file = write(tmp_path / "e.jsonl", *map(encode_event, events(2)))
     result = run(file, "--out", tmp_path / "s", "--metrics", "topic_similarity", "--max-flagged", "1")
