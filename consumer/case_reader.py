@@ -204,25 +204,29 @@ class CaseReader(Collector):
         self._lag = lag
 
     def _failed(self, consumer: Consumer, error: CaseStoreError) -> None:
+        if error.full and self._made_room():
+            return
         if not self._wait:
             log.warning("case files wait until Redis takes them: %s", error)
             consumer.pause(consumer.assignment())
-        if error.full:
-            self._make_room()
         self._up = False
         self._wait = min(LONGEST_WAIT_SECONDS, self._wait * 2 or FIRST_WAIT_SECONDS)
         self._retry_at = self._monotonic() + self._wait
 
-    def _make_room(self) -> None:
+    def _made_room(self) -> bool:
+        """The oldest cases go where Redis has no memory left; False where there were none."""
         try:
             removed = self._store.drop_oldest(10 + (self._stored or 0) // MAKE_ROOM_SHARE)
         except CaseStoreError as error:
             log.debug("no room could be made: %s", error)
-            return
+            return False
         self._gone["memory"] += removed
-        log.warning(
-            "Redis is full: the %d oldest case files were removed; give it more memory, or lower cases.most", removed
-        )
+        if removed:
+            log.warning(
+                "Redis is full: %d of the oldest case files were removed; give it more memory, or lower cases.most",
+                removed,
+            )
+        return removed > 0
 
     def _assigned(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         consumer.incremental_assign(assigned)

@@ -194,23 +194,37 @@ class CaseStore:
         index = self._shortest([f"{PREFIX}term:{group[0]}" for group in groups if len(group) == 1])
         sizes: list[Any] = [part for group in groups for part in (len(group), *group)]
         look = FIRST_LOOK if limit is not None and limit < FIRST_LOOK else LOOK
-        for members in self._walk(index, wanted, look):
-            candidates = self._may_mention(needle, members) if needle else members
-            if not candidates:
-                continue
+        pages = self._mentioning(needle, index, wanted) if signature(needle) else self._walk(index, wanted, look)
+        for members in pages:
             with self._asking():
-                found = self._match(keys=[PREFIX], args=[needle, len(groups), *sizes, *candidates])
+                found = self._match(keys=[PREFIX], args=[needle, len(groups), *sizes, *members])
             yield from (member.decode() for member in found)
 
-    def _may_mention(self, needle: str, members: list[bytes]) -> list[bytes]:
-        wanted = signature(needle)
+    def _mentioning(self, needle: str, index: str, wanted: CaseFilter) -> Iterator[list[bytes]]:
+        """As `_walk`, but for the newest only those whose signature allows that they hold `needle`."""
+        newest: list[bytes] = next(self._walk(index, wanted, FIRST_LOOK), [])
+        if newest:
+            yield newest
+        if len(newest) < FIRST_LOOK:
+            return
+        bits = signature(needle)
         with self._asking():
-            signatures: Any = self._client.hmget(f"{PREFIX}signatures", members)
-        return [
-            member
-            for member, found in zip(members, signatures, strict=True)
-            if found is not None and int.from_bytes(found, "little") & wanted == wanted
-        ]
+            signatures: Any = self._client.hgetall(f"{PREFIX}signatures")
+            seen = set(newest)
+            possible = [
+                member
+                for member, found in signatures.items()
+                if int.from_bytes(found, "little") & bits == bits and member not in seen
+            ]
+            times: list[Any] = []
+            for start in range(0, len(possible), LOOK):
+                times += self._client.zmscore(index, possible[start : start + LOOK])
+        since = float("-inf") if wanted.since is None else wanted.since
+        until = float("inf") if wanted.until is None else wanted.until
+        dated = ((at, m) for at, m in zip(times, possible, strict=True) if at is not None and since <= at < until)
+        ordered = [member for _, member in sorted(dated, reverse=True)]
+        for start in range(0, len(ordered), LOOK):
+            yield ordered[start : start + LOOK]
 
     def _shortest(self, indexes: Sequence[str]) -> str:
         if not indexes:
