@@ -155,7 +155,7 @@ def test_ctrl_c_reports_what_was_sent(kafka: str, tmp_path: Path) -> None:
         assert time.monotonic() < deadline
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=10)
-    assert child.returncode == 130
+    assert child.returncode == 130, said
     assert "Traceback" not in said
     found = records(kafka, topic)
     assert f"{len(found):,} of {len(found):,} events acknowledged" in said
