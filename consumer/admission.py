@@ -10,11 +10,15 @@ from __future__ import annotations
 
 FLOOR = 0.001
 """The admitted share never falls below this: a metric never goes silent for good."""
+FIRST_SHARE = 0.05
+"""Admitted while it is not yet known how much arrives without pauses: for one tick."""
 TICK_SECONDS = 0.2
 QUEUE_SECONDS = 2.0
 """While shedding, the queue is steered to this much work, so that what is admitted is fresh when it is scored."""
 PAUSE_SECONDS = 5.0
 """More work than this in the queue pauses the partitions; a longer queue would only make what is scored older."""
+BATCH_SECONDS = 1.0
+FIRST_BATCH = 2
 HEADROOM = 0.95
 RECOVERY_SECONDS = 10.0
 MEMORY = 0.3
@@ -41,10 +45,17 @@ class Admission:
     def shedding(self) -> bool:
         return self._shedding
 
+    def batch_limit(self, most: int) -> int:
+        """How many events one batch may hold: about a second of work, so that a cold model or a slow judge does not
+        hide behind one long batch; two before the first has told how fast the scorer is."""
+        return max(1, min(most, int(self._service_rate * BATCH_SECONDS) or FIRST_BATCH))
+
     def queue_limit(self, batch_events: int, most: int) -> int:
         """How many events may wait for a score before partitions are paused: a few seconds of work, at least two
-        batches (the service rate is unknown before the first), at most `most`."""
-        return min(most, max(2 * batch_events, int(self._service_rate * PAUSE_SECONDS)))
+        batches, at most `most`. While shedding the share steers the queue: a pause would hide how much arrives."""
+        if self._shedding:
+            return most
+        return min(most, max(2 * self.batch_limit(batch_events), int(self._service_rate * PAUSE_SECONDS)))
 
     def served(self, events: int, seconds: float) -> None:
         """A batch of `events` took `seconds` of the inference thread."""
@@ -62,8 +73,9 @@ class Admission:
         """
         if self._tick_start is None:
             self._tick_start = now
-        if not self._shedding and age > self._max_delay and queued > self._service_rate * QUEUE_SECONDS:
-            self._shedding = self._service_rate > 0.0
+        if not self._shedding and age > self._max_delay and 0.0 < self._service_rate * QUEUE_SECONDS < queued:
+            self._shedding, self._share = True, FIRST_SHARE
+            self._arrivals, self._arrival_rate, self._tick_start = 0, 0.0, now
         elapsed = now - self._tick_start
         if elapsed >= TICK_SECONDS:
             self._tick(now, elapsed, queued)

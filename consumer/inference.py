@@ -32,15 +32,16 @@ class Inference:
         self,
         evaluator: Evaluator,
         *,
-        batch_events: int,
+        batch_limit: Callable[[], int],
         batch_wait_seconds: float,
         now: Callable[[], float],
         served: Callable[[int, float], None],
         beat: Callable[[], None],
     ) -> None:
-        """`served(events, seconds)` is told of every batch; `beat()` is called whenever the loop turns."""
+        """`batch_limit()` says how many events the next batch may hold; `served(events, seconds)` is told of every
+        batch; `beat()` is called whenever the loop turns."""
         self._evaluator = evaluator
-        self._batch_events = batch_events
+        self._batch_limit = batch_limit
         self._batch_wait = batch_wait_seconds
         self._now = now
         self._served = served
@@ -89,7 +90,8 @@ class Inference:
             return None
         batch = [first]
         deadline = self._now() + self._batch_wait
-        while len(batch) < self._batch_events:
+        limit = self._batch_limit()
+        while len(batch) < limit:
             try:
                 job = self._jobs.get(timeout=max(0.0, deadline - self._now()))
             except queue.Empty:

@@ -94,7 +94,7 @@ class Scorer:
         )
         self._inference = Inference(
             parts.evaluator,
-            batch_events=settings.scorer.batch_events,
+            batch_limit=lambda: self._admission.batch_limit(settings.scorer.batch_events),
             batch_wait_seconds=settings.scorer.batch_wait_ms / 1000,
             now=now,
             served=self._served,
