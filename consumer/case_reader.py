@@ -160,19 +160,28 @@ class CaseReader(Collector):
         self._up, self._wait = True, 0.0
 
     def _store_batch(self, consumer: Consumer) -> None:
-        cases = []
-        refused: Counter[str] = Counter()
-        for message in self._batch:
-            case = self._decoded(message, refused)
-            if case is not None:
-                cases.append(case)
-        outcomes = self._store.put(cases, self._now())
-        # Counted once they are stored, so that a batch tried again counts once.
-        self._gone["cap"] += outcomes.pop("dropped", 0)
-        self._read.update(outcomes)
-        self._read.update(refused)
-        offsets = {m.partition() or 0: (m.offset() or 0) + 1 for m in self._batch}
-        self._batch = []
+        portion = BATCH
+        while self._batch:
+            part = self._batch[:portion]
+            refused: Counter[str] = Counter()
+            cases = [case for message in part if (case := self._decoded(message, refused)) is not None]
+            try:
+                outcomes = self._store.put(cases, self._now())
+            except CaseStoreError as error:
+                if not (error.full and self._made_room()):
+                    raise
+                # Fewer at a time: a portion that needs more than the room made would push out its own beginning.
+                portion = max(1, portion // 2)
+                continue
+            # Counted once they are stored, so that what is tried again counts once.
+            self._gone["cap"] += outcomes.pop("dropped", 0)
+            self._read.update(outcomes)
+            self._read.update(refused)
+            self._batch = self._batch[len(part) :]
+            self._commit(consumer, part)
+
+    def _commit(self, consumer: Consumer, stored: list[Message]) -> None:
+        offsets = {m.partition() or 0: (m.offset() or 0) + 1 for m in stored}
         try:
             consumer.commit(offsets=[TopicPartition(self._topic, p, o) for p, o in offsets.items()], asynchronous=False)
         except KafkaException as error:
@@ -204,8 +213,6 @@ class CaseReader(Collector):
         self._lag = lag
 
     def _failed(self, consumer: Consumer, error: CaseStoreError) -> None:
-        if error.full and self._made_room():
-            return
         if not self._wait:
             log.warning("case files wait until Redis takes them: %s", error)
             consumer.pause(consumer.assignment())
