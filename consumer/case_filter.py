@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -112,6 +112,34 @@ def mentions(case: CaseFile, text: str) -> bool:
     """Whether `text` stands anywhere in the case: passages, conversation, reasons and labels too."""
     wanted = folded(text)
     return wanted in folded("\n".join(_texts(orjson.loads(orjson.dumps(case)))))
+
+
+def newest_matching(cases: Iterable[CaseFile], wanted: CaseFilter, limit: int | None) -> list[CaseFile]:
+    """Those of `cases` that match, newest event first; of the same event and content the last one counts."""
+    found: dict[str, CaseFile] = {}
+    for case in cases:
+        key = case_key(case)
+        found.pop(key, None)
+        if wanted.matches(case):
+            found[key] = case
+        if limit is not None and len(found) > 2 * limit + 1000:
+            found = {case_key(newest): newest for newest in _newest_first(found.values())[:limit]}
+    return _newest_first(found.values())[:limit]
+
+
+def named(cases: Iterable[CaseFile], reference: str) -> list[CaseFile]:
+    """Those of `cases` that `reference` names: an event id, a trace id, a case key, or the digits that an exemplar on
+    /metrics shows of a long id. Newest event first: one id may have had several contents."""
+
+    def is_named(case: CaseFile) -> bool:
+        names = [name for name in (case.record.id, case.record.trace_id) if name]
+        return reference in (*names, *map(name_digest, names), case_key(case))
+
+    return _newest_first({case_key(case): case for case in cases if is_named(case)}.values())
+
+
+def _newest_first(cases: Iterable[CaseFile]) -> list[CaseFile]:
+    return sorted(cases, key=lambda case: case.record.event_time, reverse=True)
 
 
 def _texts(value: object) -> list[str]:

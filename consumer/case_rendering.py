@@ -179,7 +179,8 @@ def _in_its_passage(chunk: CaseChunk | None, evidence: CaseEvidence) -> str:
 def _scores(case: CaseFile) -> Iterator[str]:
     record = case.record
     yield _title("scores", "(against the thresholds in force for the segment)")
-    for name in dict.fromkeys((*record.scores, *record.unscored)):
+    # What was judged comes before what was only measured.
+    for name in sorted(dict.fromkeys((*record.scores, *record.unscored)), key=lambda n: n not in record.thresholds):
         threshold = record.thresholds.get(name)
         score = record.scores.get(name)
         line = f"  {_name(inert(name)):<30}"

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from consumer import kafka_config
 from consumer.case_file import CaseFile, decode_case
-from consumer.case_filter import CaseFilter, case_key, name_digest
+from consumer.case_filter import CaseFilter, named, newest_matching
 from consumer.logs import one_line
 from consumer.record import RecordRejected
 from consumer.settings import Settings
@@ -42,20 +42,11 @@ class CaseTopic:
 
     def select(self, wanted: CaseFilter, limit: int | None = None) -> list[CaseFile]:
         """The cases that match, newest event first; the latest record of an event and content counts."""
-        found: dict[str, CaseFile] = {}
-        for case in self._cases(wanted.since):
-            key = case_key(case)
-            found.pop(key, None)
-            if wanted.matches(case):
-                found[key] = case
-            if limit is not None and len(found) > 2 * limit + 1000:
-                found = dict(_newest(found)[:limit])
-        return [case for _, case in _newest(found)[:limit]]
+        return newest_matching(self._cases(wanted.since), wanted, limit)
 
     def find(self, reference: str) -> list[CaseFile]:
         """The cases that `reference` names, as `CaseStore.find` understands it."""
-        found = {case_key(case): case for case in self._cases(None) if _is_named(case, reference)}
-        return [case for _, case in _newest(found)]
+        return named(self._cases(None), reference)
 
     def _cases(self, since: float | None) -> Iterator[CaseFile]:
         consumer = Consumer(self._config)
@@ -101,12 +92,3 @@ class CaseTopic:
             open_ = {tp.partition for tp in positions if tp.offset < ends[tp.partition]}
             if open_ and self._monotonic() - heard > QUIET_SECONDS:
                 raise CaseTopicError(f"the broker at {self._servers} sends nothing more of {self._topic}; try again")
-
-
-def _newest(found: dict[str, CaseFile]) -> list[tuple[str, CaseFile]]:
-    return sorted(found.items(), key=lambda entry: entry[1].record.event_time, reverse=True)
-
-
-def _is_named(case: CaseFile, reference: str) -> bool:
-    names = [name for name in (case.record.id, case.record.trace_id) if name]
-    return reference in (*names, *map(name_digest, names), case_key(case))

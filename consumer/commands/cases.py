@@ -21,6 +21,7 @@ from consumer import logs
 from consumer.case_export import exported
 from consumer.case_file import CaseFile
 from consumer.case_filter import CaseFilter, case_key, mentions, moment
+from consumer.case_lines import CaseLines, CaseLinesError
 from consumer.case_rendering import Style, rendered, rows
 from consumer.case_store import CaseStore, CaseStoreError, open_store
 from consumer.case_topic import CaseTopic, CaseTopicError
@@ -65,6 +66,11 @@ def filters(command: F) -> F:
     return command
 
 
+in_file = click.option(
+    "--in", "file", type=click.Path(path_type=Path), help="A file of case files, as score-file --cases writes it."
+)
+
+
 def chosen(now: float, options: dict[str, Any]) -> CaseFilter:
     """The filter of the options; a fault in one ends the command with one line."""
     try:
@@ -83,9 +89,13 @@ def chosen(now: float, options: dict[str, Any]) -> CaseFilter:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Source]:
-    """Redis where the settings name one for case files, else the topic. Faults become one line and exit code 1."""
+def opened(settings: Settings, file: Path | None = None) -> Iterator[Source]:
+    """The file, if there is one; Redis where the settings name one for case files, else the topic. Faults become one
+    line and exit code 1."""
     try:
+        if file is not None:
+            yield CaseLines(file)
+            return
         if not settings.redis.cases_url:
             click.echo(f"redis.cases_url is not set: reading the topic {settings.topics.flagged}", err=True)
             yield CaseTopic(settings)
@@ -98,7 +108,7 @@ def opened(settings: Settings) -> Iterator[Source]:
     except CaseStoreError as error:
         advice = "start it, or check redis.cases_url (GROUNDWATCH__REDIS__CASES_URL=  reads the topic instead)"
         raise click.ClickException(f"{error}; {advice}") from None
-    except CaseTopicError as error:
+    except (CaseTopicError, CaseLinesError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -122,13 +132,14 @@ def command() -> None:
 @command.command("list")
 @filters
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 100_000))
+@in_file
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a case, the whole case file.")
 @click.pass_context
-def list_(ctx: click.Context, /, limit: int, as_json: bool, **options: Any) -> None:
+def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, **options: Any) -> None:
     """List the newest cases that match; two lines each."""
     settings = loaded_settings(ctx).settings
     wanted = chosen(time.time(), options)
-    with opened(settings) as source:
+    with opened(settings, file) as source:
         found = list(itertools.islice(source.select(wanted, limit + 1), limit + 1))
     for line in map(_as_json, found[:limit]) if as_json else rows(found[:limit], _columns()):
         click.echo(line)
@@ -144,16 +155,17 @@ def list_(ctx: click.Context, /, limit: int, as_json: bool, **options: Any) -> N
 
 @command.command("show")
 @click.argument("reference", metavar="ID")
+@in_file
 @click.option("--json", "as_json", is_flag=True, help="The whole case file as JSON.")
 @click.option("--full", "passages", flag_value="whole", default=None, help="Whole passages.")
 @click.pass_context
-def show(ctx: click.Context, reference: str, as_json: bool, passages: str | None) -> None:
+def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, passages: str | None) -> None:
     """Show one case: which statement is wrong, against which passage, and what is at fault.
 
     ID is an event id, a trace id, or a case key from --json.
     """
     style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
-    with opened(loaded_settings(ctx).settings) as source:
+    with opened(loaded_settings(ctx).settings, file) as source:
         found = source.find(reference)
     if not found:
         raise click.ClickException(
@@ -172,19 +184,20 @@ def show(ctx: click.Context, reference: str, as_json: bool, passages: str | None
 
 @command.command("export")
 @filters
+@in_file
 @click.option("--audit", is_flag=True, help="Audited cases only: the ones that may correct the live number.")
 @click.option("--limit", default=None, type=click.IntRange(1), help="The newest so many (default: all).")
 @click.option(
     "--out", type=click.Path(path_type=Path, allow_dash=True), default=Path("-"), help="File, or - (default)."
 )
 @click.pass_context
-def export(ctx: click.Context, /, audit: bool, limit: int | None, out: Path, **options: Any) -> None:
+def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | None, out: Path, **options: Any) -> None:
     """Write cases as events, JSON lines in the native form, which score-file and decode read. Only redacted text."""
     wanted = chosen(time.time(), options)
     if audit:
         wanted = replace(wanted, why=("audit",))
     written = short = 0
-    with opened(loaded_settings(ctx).settings) as source, _written(out) as write:
+    with opened(loaded_settings(ctx).settings, file) as source, _written(out) as write:
         for case in source.select(wanted, limit):
             line = exported(case)
             if line is None:

@@ -1,0 +1,44 @@
+"""Case files in a file, one a line, as `score-file --cases` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from consumer.case_file import CaseFile, decode_case
+from consumer.case_filter import CaseFilter, named, newest_matching
+from consumer.record import RecordRejected
+
+
+class CaseLinesError(Exception):
+    """The file cannot be read, or a line holds no case file; one line that says which."""
+
+
+class CaseLines:
+    """The case files of one file, read anew by every method."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def select(self, wanted: CaseFilter, limit: int | None = None) -> list[CaseFile]:
+        """The cases that match, newest event first."""
+        return newest_matching(self._cases(), wanted, limit)
+
+    def find(self, reference: str) -> list[CaseFile]:
+        """The cases that `reference` names."""
+        return named(self._cases(), reference)
+
+    def _cases(self) -> Iterator[CaseFile]:
+        try:
+            with self._path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield self._decoded(number, line)
+        except OSError as error:
+            raise CaseLinesError(f"{self._path}: {error.strerror}") from None
+
+    def _decoded(self, number: int, line: bytes) -> CaseFile:
+        try:
+            return decode_case(line)
+        except RecordRejected as rejected:
+            raise CaseLinesError(f"{self._path}, line {number}: no case file: {rejected}") from None
