@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,11 +11,16 @@ from metrics.lexical.quantities import Quantity, agrees, comparable
 from metrics.lexical.reading import OPPOSITES, Sentence
 
 
+SAME_WORDS = 0.8
+"""Coverage from which another order of the same words is looked at."""
+
+
 class Kind(StrEnum):
     NUMBER = "number"
     NEGATION = "negation"
     OPPOSITE = "opposite"
     ORDER = "order"
+    NAME = "name"
     SUBSTITUTION = "substitution"
 
 
@@ -50,7 +55,9 @@ def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Ite
         rivals = [
             (s, q) for s, q in there if comparable(said, q) and not any(agrees(mine, q) for mine in statement.numbers)
         ]
-        same_value = [(s, q) for s, q in there if q.value == said.value and said.unit and q.unit]
+        same_value = [
+            (s, q) for s, q in there if said.figure is not None and q.figure == said.figure and said.unit and q.unit
+        ]
         if rivals or same_value:
             s, q = (rivals or same_value)[0]
             yield Conflict(Kind.NUMBER, _words(text, statement, said), _words(source, s, q))
@@ -58,6 +65,14 @@ def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Ite
 
 def _words(text: str, sentence: Sentence, quantity: Quantity) -> str:
     return text[sentence.start + quantity.start : sentence.start + quantity.end].strip()
+
+
+def other_name(absent: Sequence[str], window: Window, statement: Sentence) -> Iterator[Conflict]:
+    """A name that no context holds, where the evidence names somebody or something else."""
+    rivals = sorted({n for s in window.sentences for n in s.names} - statement.vocabulary)
+    if rivals:
+        for name in absent:
+            yield Conflict(Kind.NAME, name, " / ".join(rivals[:3]), terms=(name,))
 
 
 def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
@@ -91,33 +106,27 @@ def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:
 
 
 def _swapped(statement: Sentence, window: Window) -> Iterator[Conflict]:
-    """«A acquired B» against «B acquired A», and «from A to B» against «from B to A»."""
+    """«A acquired B» against «B acquired A», «from A to B» against «from B to A», «A before B» against «B before A»."""
+    if window.coverage < SAME_WORDS:
+        return
     for sentence in window.sentences:
-        for role, term in statement.roles:
-            others = {t for r, t in sentence.roles if r == role}
-            mine = {t for r, t in statement.roles if r != role}
-            if others and term not in others and others & mine and any(t == term for r, t in sentence.roles if r != role):
-                yield Conflict(Kind.ORDER, f"{role} {term}", f"{role} {min(others & mine)}")
-                break
-        if statement.passive != sentence.passive:
-            continue
-        pivot = _pivot(statement, sentence)
-        if pivot:
-            yield Conflict(Kind.ORDER, *pivot)
+        for role, at in statement.roles:
+            for same, there in sentence.roles:
+                term, other = statement.terms[at], sentence.terms[there]
+                if role == same and term in sentence.terms[:there] and other in statement.terms[:at] and term != other:
+                    yield Conflict(Kind.ORDER, f"{role} {term}", f"{role} {other}")
+        if statement.passive == sentence.passive and (found := _pivot(statement, sentence)):
+            yield Conflict(Kind.ORDER, *found)
 
 
 def _pivot(statement: Sentence, sentence: Sentence) -> tuple[str, str] | None:
-    """A term on whose two sides everything shared has changed places."""
+    """A term whose two neighbours have changed places around it; of words, one at least must be a name."""
     first = {term: k for k, term in reversed(list(enumerate(sentence.terms)))}
     shared = [(term, first[term]) for term in dict.fromkeys(statement.terms) if term in first]
-    if len(shared) < 3 or len(shared) < 0.7 * len(statement.vocabulary):
-        return None
-    places = [place for _, place in shared]
-    for k in range(1, len(shared) - 1):
-        here = places[k]
-        if min(places[:k]) > here > max(places[k + 1 :]):
-            left, right = shared[0][0], shared[-1][0]
-            return f"{left} {shared[k][0]} {right}", f"{right} {shared[k][0]} {left}"
+    names = statement.names | sentence.names
+    for (left, a), (middle, b), (right, c) in zip(shared, shared[1:], shared[2:], strict=False):
+        if a > b > c and (not middle.isascii() or left in names or right in names) and middle not in names:
+            return f"{left} {middle} {right}", f"{right} {middle} {left}"
     return None
 
 
@@ -140,10 +149,19 @@ def _substitutions(statement: Sentence, window: Window) -> Iterator[Conflict]:
             right = positions[mine[stop]] if stop < len(mine) else len(sentence.terms)
             between = sentence.terms[left + 1 : right]
             flanks = (k > 0) + (stop < len(mine))
-            if flanks and 0 < len(between) <= stop - k + 2 and stop - k <= 5 and not statement.vocabulary & set(between):
+            if (
+                flanks
+                and 0 < len(between) <= stop - k + 2
+                and stop - k <= 5
+                and not statement.vocabulary & set(between)
+            ):
                 named = bool(statement.names & set(mine[k:stop])) or bool(sentence.names & set(between))
                 yield Conflict(
-                    Kind.SUBSTITUTION, joined(mine[k:stop]), joined(between), (0.5 + 0.5 * named) * flanks / 2, mine[k:stop]
+                    Kind.SUBSTITUTION,
+                    joined(mine[k:stop]),
+                    joined(between),
+                    (0.5 + 0.5 * named) * flanks / 2,
+                    mine[k:stop],
                 )
             k = stop
 

@@ -122,7 +122,9 @@ def chinese_answers(data: Path) -> list[Row]:
         others = [j for j, o in enumerate(raw) if o["group"] != r["group"] and answer not in texts[j]]
         wrong = max(others, key=lambda j: len(asked & grams[j]))
         for label, at in ((1, k), (0, wrong)):
-            rows.append(Row(f"zh-{k}-{label}", (raw[at]["contexts"][0],), r["answer"], label, str(r["group"]), whole=True))
+            rows.append(
+                Row(f"zh-{k}-{label}", (raw[at]["contexts"][0],), r["answer"], label, str(r["group"]), whole=True)
+            )
     return rows
 
 
@@ -171,7 +173,15 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _VERB = re.compile(r"\b(?:is|are|was|were|can|will|does|did|has|have|could|should)\b( not)?")
 _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]{2,}")
 _CHINESE_VERB = re.compile("可以|能够|已经|是|会|将|有")
-_CHINESE_NOT = {"可以": "不可以", "能够": "不能够", "已经": "没有", "是": "不是", "会": "不会", "将": "不会", "有": "没有"}
+_CHINESE_NOT = {
+    "可以": "不可以",
+    "能够": "不能够",
+    "已经": "没有",
+    "是": "不是",
+    "会": "不会",
+    "将": "不会",
+    "有": "没有",
+}
 _ENGLISH_OPPOSITES = ("increase decrease", "increased decreased", "before after", "more less", "first last", "high low", "open closed",
                       "include exclude", "largest smallest", "won lost", "rose fell", "allowed prohibited", "above below", "early late")  # fmt: skip
 _CHINESE_OPPOSITES = ("增加 减少", "上升 下降", "增长 下降", "最高 最低", "最大 最小", "开始 结束", "成功 失败", "支持 反对", "之前 之后", "以上 以下",
@@ -212,7 +222,8 @@ def _opposite(sentence: str, table: Sequence[str], border: str) -> str | None:
     for pair in table:
         one, other = pair.split()
         for a, b in ((one, other), (other, one)):
-            if found := re.search(f"{border}{a}{border}", sentence):
+            found: re.Match[str] | None = re.search(f"{border}{a}{border}", sentence)
+            if found:
                 return sentence[: found.start()] + b + sentence[found.end() :]
     return None
 

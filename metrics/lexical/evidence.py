@@ -125,9 +125,7 @@ class Index:
     def _neighbours(self, one: int, other: int) -> bool:
         return one >= 0 and other < len(self.places) and self.places[one][0] == self.places[other][0]
 
-    def _window(
-        self, span: tuple[int, ...], statement: Sentence, weights: Mapping[str, float], total: float
-    ) -> Window:
+    def _window(self, span: tuple[int, ...], statement: Sentence, weights: Mapping[str, float], total: float) -> Window:
         sentences = tuple(self.sentences[at] for at in span)
         held = 0.0
         for term, weight in weights.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from metrics.language import UNSPACED
-from metrics.lexical.conflicts import Conflict, Kind, conflicts
+from metrics.lexical.conflicts import Conflict, Kind, conflicts, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
 from metrics.lexical.quantities import agrees
 from metrics.lexical.reading import Sentence, read_sentence
@@ -42,15 +42,16 @@ class Examined:
 
 def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
     """Hold one statement against the contexts. `sources[window.source]` is the text that a window was read from."""
-    statement = read_sentence(text, fold(text), 0, len(text))
+    statement = _without_joints(read_sentence(text, fold(text), 0, len(text)), index)
     weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
     matches = {term: index.match(term)[0] for term in weights}
     total = sum(weights.values()) + NUMBER_WEIGHT * len(statement.numbers)
     windows = index.windows(statement, weights)
-    best, found, agreement = _best(statement, text, windows, sources, weights, total)
     absent = [term for term in weights if not matches[term]]
-    missing = [q for q in statement.numbers if not any(agrees(q, other) for _, other in index.numbers)]
     names = [term for term in absent if term in statement.names]
+    missing = [q for q in statement.numbers if not any(agrees(q, other) for _, other in index.numbers)]
+    best, found = _best(statement, text, windows, sources, names)
+    agreement = _agreement(best, found, weights, total) if best else 0.0
     held = sum(weights[t] * matches[t] for t in weights) + NUMBER_WEIGHT * (len(statement.numbers) - len(missing))
     strength = dict.fromkeys(Kind, 0.0)
     for conflict in found:
@@ -68,6 +69,7 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
         "negation_conflict": strength[Kind.NEGATION] * agreement,
         "opposite_conflict": strength[Kind.OPPOSITE] * agreement,
         "order_conflict": strength[Kind.ORDER] * agreement,
+        "name_conflict": strength[Kind.NAME] * agreement,
         "substitution": strength[Kind.SUBSTITUTION] * agreement,
         "parity": _parity(statement, best) * agreement,
         "length": math.log1p(sum(_unit(t) for t in statement.terms) + len(statement.numbers)),
@@ -86,29 +88,49 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
     )
 
 
+def _without_joints(statement: Sentence, index: Index) -> Sentence:
+    """The statement less the pairs of characters that only join two known words: 费是 of 报名费|是|多少, 持鸿 of 支持|鸿蒙.
+
+    Where words are not set apart, a new order of known words makes pairs that no context holds.
+    """
+    terms, places = statement.terms, statement.places
+    known = [term in index.postings for term in terms]
+    keep = [
+        known[k]
+        or not _WIDE.match(terms[k])
+        or not (0 < k < len(terms) - 1 and known[k - 1] and known[k + 1] and places[k + 1] - places[k - 1] == 2)
+        for k in range(len(terms))
+    ]
+    if all(keep):
+        return statement
+    kept = [k for k in range(len(terms)) if keep[k]]
+    moved = {old: new for new, old in enumerate(kept)}
+    return replace(
+        statement,
+        terms=tuple(terms[k] for k in kept),
+        places=tuple(places[k] for k in kept),
+        vocabulary=frozenset(terms[k] for k in kept),
+        roles=tuple((role, moved[at]) for role, at in statement.roles if at in moved),
+    )
+
+
 def _best(
-    statement: Sentence,
-    text: str,
-    windows: Sequence[Window],
-    sources: Sequence[str],
-    weights: Mapping[str, float],
-    total: float,
-) -> tuple[Window | None, list[Conflict], float]:
+    statement: Sentence, text: str, windows: Sequence[Window], sources: Sequence[str], names: Sequence[str]
+) -> tuple[Window | None, list[Conflict]]:
     """The window that supports the statement best: coverage, less what stands against it."""
-    best: tuple[Window | None, list[Conflict], float] = (None, [], 0.0)
+    best: Window | None = None
+    found: list[Conflict] = []
     highest = -math.inf
     for window in windows[:TRIED]:
         against = conflicts(statement, text, window, sources[window.source])
+        against += other_name(names, window, statement)
         value = window.coverage - CONFLICT_COST * min(sum(c.strength for c in against), 1.0)
         if value > highest + 1e-9:
-            highest = value
-            best = (window, against, _agreement(window, against, weights, total))
-    return best
+            best, found, highest = window, against, value
+    return best, found
 
 
-def _agreement(
-    window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float
-) -> float:
+def _agreement(window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float) -> float:
     """Coverage of what is not itself in conflict: in «it costs 5 euros» against «it costs 9 euros» all the rest agrees."""
     lost = sum(NUMBER_WEIGHT for c in against if c.kind is Kind.NUMBER)
     lost += sum(weights.get(term, 0.0) for term in {t for c in against for t in c.terms} - window.vocabulary)

@@ -26,7 +26,7 @@ from metrics.lexical import corpus
 from metrics.lexical.corpus import Row, fold_of
 from metrics.lexical.evidence import Index
 from metrics.lexical.features import VERSION, examine
-from metrics.lexical.model import PRIOR, WEIGHTS
+from metrics.lexical.model import PRIOR, WEIGHTS, Model
 from metrics.lexical.reading import read
 from metrics.lexical.words import word_lists
 from metrics.statements import claims_of
@@ -41,10 +41,10 @@ HELPER_SHARE = 0.1
 SIGNS = {
     "coverage": 1, "best_window": 1, "best_sentence": 1, "words": 1, "pairs": 1, "novel": -1, "names_absent": -1,
     "numbers_absent": -1, "number_conflict": -1, "negation_conflict": -1, "opposite_conflict": -1, "order_conflict": -1,
-    "substitution": -1, "parity": -1, "speaker": -1,
+    "name_conflict": -1, "substitution": -1, "parity": -1, "speaker": -1,
 }  # fmt: skip
 CONFLICT_FEATURES = ("best_window", "number_conflict", "negation_conflict", "opposite_conflict", "order_conflict",
-                     "substitution", "parity", "names_absent", "numbers_absent", "unspaced")  # fmt: skip
+                     "name_conflict", "substitution", "parity", "names_absent", "numbers_absent", "unspaced")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,28 @@ def fit_conflict(sets: Mapping[str, Sequence[Example]], names: Sequence[str]) ->
     return Fitted(solved[:-1] / spread, float(solved[-1]))
 
 
+def model_of(fitted: Fitted, shift: float, conflict: Fitted, names: Sequence[str], prior: Mapping[str, float]) -> Model:
+    """The fits as the judge takes them, rounded as they are written."""
+    return Model(
+        weights={n: round(float(w), 4) for n, w in zip(names, fitted.weights, strict=True)},
+        intercept=round(fitted.intercept - shift, 4),
+        conflict={n: round(float(w), 4) for n, w in zip(CONFLICT_FEATURES, conflict.weights, strict=True)},
+        conflict_intercept=round(conflict.intercept, 4),
+        prior=prior,
+        digest="unsaved",
+    )
+
+
+def examples_of(data: Path, extract: Extractor) -> dict[str, list[Example]]:
+    """Everything that is fitted on, by set."""
+    rows = {name: corpus.labelled(data, name) for name in corpus.LABELLED} | helpers(data)
+    sets = {}
+    for name, of_set in rows.items():
+        sets[name] = [extract(row) for row in of_set]
+        print(f"{name}: {len(of_set)} rows", flush=True)
+    return sets
+
+
 def helpers(data: Path) -> dict[str, list[Row]]:
     """Sentence pairs and made rows."""
     rows = {name: corpus.pairs(data, name) for name in corpus.PAIRS}
@@ -245,29 +267,22 @@ def main() -> None:
     chosen = arguments.parse_args()
     missing = [n for n in corpus.LABELLED if not (chosen.data / "labelled" / f"{n}.jsonl.gz").is_file()]
     if missing:
-        arguments.error(f"{chosen.data} lacks labelled/{missing[0]}.jsonl.gz: give --data the folder of the labelled sets")
+        arguments.error(
+            f"{chosen.data} lacks labelled/{missing[0]}.jsonl.gz: give --data the folder of the labelled sets"
+        )
     prior = prior_of(text for name in corpus.FREQUENCIES for text in contexts_of(chosen.data, name))
     extract = Extractor(prior)
-    rows = {name: corpus.labelled(chosen.data, name) for name in corpus.LABELLED} | helpers(chosen.data)
-    sets = {}
-    for name, of_set in rows.items():
-        sets[name] = [extract(row) for row in of_set]
-        print(f"{name}: {len(of_set)} rows", flush=True)
+    sets = examples_of(chosen.data, extract)
     fitted = fit(sets, extract.names)
     shift = placed(sets, held_out(sets, extract.names))
     conflict = fit_conflict(sets, extract.names)
     made = {"command": "python -m metrics.lexical.fit --data DATA", "data_sha256": _digest(chosen.data),
-            "features_version": VERSION, "rows": {name: len(of_set) for name, of_set in rows.items()}}  # fmt: skip
+            "features_version": VERSION, "rows": {name: len(of_set) for name, of_set in sets.items()}}  # fmt: skip
+    model = model_of(fitted, shift, conflict, extract.names, prior)
     weights = {
         **made,
-        "support": {
-            "intercept": round(fitted.intercept - shift, 4),
-            "weights": {n: round(float(w), 4) for n, w in zip(extract.names, fitted.weights, strict=True)},
-        },
-        "contradiction": {
-            "intercept": round(conflict.intercept, 4),
-            "weights": {n: round(float(w), 4) for n, w in zip(CONFLICT_FEATURES, conflict.weights, strict=True)},
-        },
+        "support": {"intercept": model.intercept, "weights": model.weights},
+        "contradiction": {"intercept": model.conflict_intercept, "weights": model.conflict},
     }
     _write(chosen.out / WEIGHTS, json.dumps(weights, ensure_ascii=False, indent=2))
     _write(chosen.out / PRIOR, _prior_lines({**made, "sets": corpus.FREQUENCIES}, prior))
@@ -275,7 +290,9 @@ def main() -> None:
 
 def _prior_lines(made: Mapping[str, object], prior: Mapping[str, float]) -> str:
     head = json.dumps({k: v for k, v in made.items() if k != "rows"}, ensure_ascii=False, indent=2)[:-2]
-    entries = [f"{json.dumps(t, ensure_ascii=False)}: {w}" for t, w in sorted(prior.items(), key=lambda i: (i[1], i[0]))]
+    entries = [
+        f"{json.dumps(t, ensure_ascii=False)}: {w}" for t, w in sorted(prior.items(), key=lambda i: (i[1], i[0]))
+    ]
     lines = ",\n    ".join(", ".join(entries[k : k + 8]) for k in range(0, len(entries), 8))
     return f'{head},\n  "weights": {{\n    {lines}\n  }}\n}}'
 

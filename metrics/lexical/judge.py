@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 CHUNKS_KEPT = 2048
 """Chunks whose reading is kept: in production the same chunks come back."""
 DECISIVE = 0.85
-"""A number, negation, opposite or order that stands against a window which agrees with this much of the rest decides."""
+"""A conflict with a window that agrees with this much of the rest of the statement decides."""
+DECISIVE_NUMBER = 0.5
+"""The same for a number that no context holds, where the evidence has another one in its unit."""
 DECIDED = -1.0
 """Log-odds of support that a decisive conflict leaves at most."""
 
@@ -81,9 +83,12 @@ class LexicalJudge:
 
 
 def _decisive(examined: Examined) -> Conflict | None:
-    if examined.agreement < DECISIVE:
-        return None
-    return next((c for c in examined.conflicts if c.kind is not Kind.SUBSTITUTION), None)
+    for conflict in examined.conflicts:
+        absent = conflict.kind is Kind.NUMBER and bool(examined.absent_numbers)
+        if conflict.kind is Kind.SUBSTITUTION or examined.agreement < (DECISIVE_NUMBER if absent else DECISIVE):
+            continue
+        return conflict
+    return None
 
 
 def _evidence(window: Window | None, request: JudgeRequest, sources: Sequence[str]) -> tuple[Evidence, ...]:
@@ -113,6 +118,8 @@ def _why_contradicted(conflict: Conflict) -> str:
             return f"opposites: the answer says «{said}», the evidence «{found}»"
         case Kind.ORDER:
             return f"turned round: the answer says «{said}», the evidence «{found}»"
+        case Kind.NAME:
+            return f"the answer names «{said}», the evidence «{found}»"
         case Kind.SUBSTITUTION:
             return f"where the answer says «{said}», the evidence says «{found}»"
 

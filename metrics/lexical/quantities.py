@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from metrics.lexical.words import unit_lists
 
-YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = "#year", "#month", "#day", "#clock", "#clock12", "#weekday", "#ordinal"
+YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = (
+    "#year",
+    "#month",
+    "#day",
+    "#clock",
+    "#clock12",
+    "#weekday",
+    "#ordinal",
+)
 _HALF_DAY = 720
 
 
@@ -79,7 +87,7 @@ def quantities(folded: str) -> list[Quantity]:
         return []
     taken = bytearray(len(folded))
     found: list[Quantity] = []
-    for reader in (_dates, _clock_times, _weekdays, _word_numbers, _figures, _chinese_numbers):
+    for reader in (_dates, _clock_times, _weekdays, _halves, _figures, _word_numbers, _chinese_numbers):
         for quantity in reader(folded):
             if not any(taken[quantity.start : quantity.end]):
                 taken[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
@@ -135,7 +143,7 @@ _PERCENT_OF = re.compile(rf"百分之(\d+(?:\.\d+)?|[{_HAN_NUMBER}点]+)")
 _MONTH_NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DATE = re.compile(
     rf"(?<![a-z0-9])(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+)?({_MONTH_NAME})(?![a-z])\.?"
-    r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?(?![\d:%.]))?(?:,?\s+(\d{4})(?!\d))?"
+    r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?(?!\d|[:%]|\.\d))?(?:,?\s+(\d{4})(?!\d))?"
 )
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _CHINESE_DATE = re.compile(
@@ -167,7 +175,22 @@ def _approximate(text: str, start: int) -> bool:
 def _dates(text: str) -> Iterator[Quantity]:
     for m in _DATE.finditer(text):
         day, name, after, year = m.groups()
-        if not (day or after or year) and name in {"may", "march", "mar", "dec", "jan", "sep", "sept", "jun", "jul", "oct", "nov", "feb", "apr", "aug"}:
+        if not (day or after or year) and name in {
+            "may",
+            "march",
+            "mar",
+            "dec",
+            "jan",
+            "sep",
+            "sept",
+            "jun",
+            "jul",
+            "oct",
+            "nov",
+            "feb",
+            "apr",
+            "aug",
+        }:
             continue
         yield Quantity(_MONTHS[name], MONTH, *m.span(2))
         for group in (1, 3):
@@ -231,7 +254,7 @@ def _figures(text: str) -> Iterator[Quantity]:
         yield Quantity(value * factor, unit, start, m.end(), _approximate(text, start), figure)
 
 
-def _word_numbers(text: str) -> Iterator[Quantity]:
+def _halves(text: str) -> Iterator[Quantity]:
     for m in _HALF.finditer(text):
         if m["unit"]:
             unit, factor = _UNITS[m["unit"]]
@@ -244,12 +267,15 @@ def _word_numbers(text: str) -> Iterator[Quantity]:
             yield Quantity((_chinese_or_figure(m["year"]) + 0.5) * 12, "month", *m.span())
         else:
             yield Quantity(50.0, "percent", *m.span())
+
+
+def _word_numbers(text: str) -> Iterator[Quantity]:
     for m in _WORDS.finditer(text):
         value = _english_number(m[2]) * (0.5 if (m[1] or "").startswith("half") else 1)
         unit, factor = _UNITS.get(m["unit"] or "", ("", 1.0))
         if m[2] in ("one", "zero") and not unit:
             continue
-        yield Quantity(value * factor, unit, m.start(), m.end(), _approximate(text, m.start()))
+        yield Quantity(value * factor, unit, m.start(), m.end(), _approximate(text, m.start()), value)
     for m in _ORDINAL_WORD.finditer(text):
         yield Quantity(_ORDINALS[m[1]], ORDINAL, *m.span())
 
@@ -282,7 +308,7 @@ def _chinese_numbers(text: str) -> Iterator[Quantity]:
             continue
         unit, factor = ("percent", 10.0) if after == "成" else _UNITS.get(after or "", ("", 1.0))
         end = m.end() if after and after not in _COUNTERS else m.end(1)
-        yield Quantity(value * factor, unit, m.start(), end, _approximate(text, m.start()))
+        yield Quantity(value * factor, unit, m.start(), end, _approximate(text, m.start()), value)
 
 
 def _chinese_or_figure(text: str, *, as_digits: bool = False) -> float:

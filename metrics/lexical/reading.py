@@ -42,8 +42,8 @@ class Sentence:
     negations: int
     poles: tuple[tuple[str, bool], ...]
     """Words that have an opposite, and whether each is negated."""
-    roles: frozenset[tuple[str, str]]
-    """(preposition, first term after it): «from», «lima»."""
+    roles: tuple[tuple[str, int], ...]
+    """Words that say in which role the next term stands, and the place of that term in `terms`: «from», 3."""
     passive: bool
     speaker: bool
     """Somebody speaks of himself: I, my, we."""
@@ -98,7 +98,9 @@ _CHINESE_NEGATOR = re.compile(
 )
 _CHINESE_AUXILIARY = re.compile(rf"(?:{_any(_LISTS['negation']['chinese_auxiliary'])})*")
 _CHINESE_POLE = re.compile(_any(list(_CHINESE_OPPOSITES)))
-_PASSIVE = re.compile(r"\bby\b|[被由]")
+_PASSIVE = re.compile(
+    r"\b(?:is|are|was|were|been|be|being)\s+(?:\w+\s+){0,2}?\w+(?:ed|en|own|ught|old|ade|ung|et)\b|[被由]"
+)
 _CHINESE_ROLE = re.compile(rf"(?:{_any(_LISTS['relations']['compare_chinese'])})")
 _HAN = re.compile(f"[{UNSPACED}]")
 _GLUED = re.compile(r"(?<=[a-z]{3}[.!?])(?=[A-Z][a-z])")
@@ -167,7 +169,7 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         plain=frozenset(plain),
         negations=len(reaches),
         poles=tuple(_poles(sentence, reaches, counted)),
-        roles=frozenset(_roles(sentence, terms, places)),
+        roles=tuple(_roles(sentence, places)),
         passive=bool(_PASSIVE.search(sentence)),
         speaker=not _SPEAKER.isdisjoint(words),
     )
@@ -189,7 +191,12 @@ def _terms(
             for k in range(max(len(token) - 1, 1)):
                 pair = token[k : k + 2]
                 words.add(pair)
-                if not (counted[at + k] or counted[at + k + len(pair) - 1] or pair[0] in _STOP_CHARS or pair[-1] in _STOP_CHARS):
+                if not (
+                    counted[at + k]
+                    or counted[at + k + len(pair) - 1]
+                    or pair[0] in _STOP_CHARS
+                    or pair[-1] in _STOP_CHARS
+                ):
                     terms.append(pair)
                     places.append(at + k)
             first = False
@@ -201,17 +208,20 @@ def _terms(
                 if key and part not in _STOP:
                     terms.append(key)
                     places.append(at)
-                    if _is_name(text[start + at : start + at + len(token)], first):
+                    if _is_name(text, start + at, start + at + len(token), first):
                         names.add(key)
         first = False
     return terms, places, frozenset(words), names
 
 
-def _is_name(word: str, first: bool) -> bool:
-    """Capitals beyond the first letter, digits, or a capital where no sentence begins."""
+def _is_name(text: str, start: int, end: int, first: bool) -> bool:
+    """Digits or capitals inside, or a capital where no sentence begins; there, a capital before another capital."""
+    word = text[start:end]
+    if any(c.isdigit() or c.isupper() for c in word[1:]):
+        return True
     if not word[:1].isupper():
-        return any(c.isdigit() or c.isupper() for c in word)
-    return not first or any(c.isdigit() or c.isupper() for c in word[1:])
+        return False
+    return not first or (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper())
 
 
 def _reaches(sentence: str) -> Iterator[tuple[int, int]]:
@@ -253,7 +263,7 @@ def _poles(sentence: str, reaches: list[tuple[int, int]], counted: bytearray) ->
         yield match[0], any(low <= match.end() - 1 < high or low == match.end() for low, high in reaches)
 
 
-def _roles(sentence: str, terms: list[str], places: list[int]) -> Iterator[tuple[str, str]]:
+def _roles(sentence: str, places: list[int]) -> Iterator[tuple[str, int]]:
     """Prepositions with the term that follows at once."""
     spots = [(m.end(), m[0]) for m in _NEGATOR_WORD.finditer(sentence) if m[0] in _ROLES]
     spots += [(m.end(), m[0]) for m in _CHINESE_ROLE.finditer(sentence)]
@@ -262,4 +272,4 @@ def _roles(sentence: str, terms: list[str], places: list[int]) -> Iterator[tuple
         while k < len(places) and places[k] < end:
             k += 1
         if k < len(places) and places[k] - end <= 8:
-            yield role, terms[k]
+            yield role, k
