@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from consumer import kafka_config
 from consumer.deadletters import DETAIL, REASON, attempts, noted_position, original_time, producers_headers
 from consumer.delivered import Delivered, broker_time, consume, position
+from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.record import Position
 from consumer.settings import Settings
@@ -74,7 +75,9 @@ def read_letter(record: Delivered) -> Letter:
 class TopicReader:
     """Reads topics to the end that they have when the reading begins. Use it as a context manager."""
 
-    def __init__(self, settings: Settings, timeout: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, settings: Settings, timeout: float, interrupts: Interrupts, now: Callable[[], float] = time.monotonic
+    ) -> None:
         """`timeout`, in seconds: for one answer of the broker, and for a silence while there is more to read.
 
         Raises:
@@ -82,6 +85,7 @@ class TopicReader:
         """
         self._servers = settings.kafka.bootstrap_servers
         self._timeout = timeout
+        self._interrupts = interrupts
         self._now = now
         self._heard: list[KafkaError] = []
         try:
@@ -153,9 +157,10 @@ class TopicReader:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Failures of the client become one line for a person."""
+        """Around calls of the client: its failures become one line for a person."""
         try:
-            yield
+            with self._interrupts.held():
+                yield
         except KafkaException as error:
             self._consumer.poll(0)
             raise Unreadable(explain(error.args[0], self._heard, self._servers)) from None

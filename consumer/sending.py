@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from consumer import kafka_config
+from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.settings import Settings
 from consumer.topics import explain
@@ -36,13 +37,16 @@ class Tally:
 class Sender:
     """A producer to one topic that counts what is acknowledged, and gives up when nothing is for `timeout` seconds."""
 
-    def __init__(self, settings: Settings, topic: str, timeout: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, settings: Settings, topic: str, timeout: float, now: Callable[[], float], interrupts: Interrupts
+    ) -> None:
         """Raises `Stalled` where the `[kafka]` section cannot be used."""
         self.topic = topic
         self.tally = Tally()
         self._servers = settings.kafka.bootstrap_servers
         self._timeout = timeout
         self._now = now
+        self._interrupts = interrupts
         self._heard: list[KafkaError] = []
         self._waiting = 0
         self._progress = now()
@@ -54,7 +58,8 @@ class Sender:
     def check(self) -> None:
         """Raises `Stalled` where the broker is away or there is no such topic."""
         try:
-            there = self._producer.list_topics(timeout=self._timeout).topics
+            with self._interrupts.held():
+                there = self._producer.list_topics(timeout=self._timeout).topics
         except KafkaException as error:
             self._producer.poll(0)
             raise Stalled(explain(error.args[0], self._heard, self._servers)) from None
@@ -67,14 +72,15 @@ class Sender:
             self._progress = self._now()
         while True:
             try:
-                self._producer.produce(self.topic, value, key, headers=headers, on_delivery=self._done)
+                with self._interrupts.held():
+                    self._producer.produce(self.topic, value, key, headers=headers, on_delivery=self._done)
+                    self._waiting += 1
             except BufferError:
                 self._turn(SLICE_SECONDS)
                 continue
             except KafkaException as error:
                 self.tally.lost[error.args[0].str()] += 1
                 return
-            self._waiting += 1
             self._turn(0)
             return
 
@@ -89,13 +95,14 @@ class Sender:
 
     def abandon(self) -> None:
         """Give what is on its way two seconds, and up the rest."""
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), self._interrupts.held():
             self._producer.flush(2.0)
         self._producer.purge()
         self._producer.flush(SLICE_SECONDS)
 
     def _turn(self, seconds: float) -> None:
-        self._producer.poll(seconds)
+        with self._interrupts.held():
+            self._producer.poll(seconds)
         if self._waiting and self._now() - self._progress > self._timeout:
             unanswered = KafkaError(KafkaError._TIMED_OUT)
             raise Stalled(explain(unanswered, self._heard, self._servers))

@@ -16,6 +16,7 @@ from rich.text import Text
 from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import Letter, TopicReader, Unreadable, read_letter
+from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.since import Since
 from consumer.terminal_text import inert_json
@@ -47,8 +48,9 @@ def command(
     settings = loaded_settings(ctx).settings
     groups: dict[str, Group] = {}
     shown: deque[Letter] = deque(maxlen=show)
+    interrupts = Interrupts()
     try:
-        with TopicReader(settings, timeout) as reader:
+        with interrupts.installed(), TopicReader(settings, timeout, interrupts) as reader:
             for record in reader.records(settings.topics.deadletter, since):
                 letter = read_letter(record)
                 if (reasons and letter.reason not in reasons) or (since is not None and letter.time < since):

@@ -9,6 +9,7 @@ import click
 from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import TopicReader, Unreadable, read_letter
+from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.redrive import Chooser, sent_before
 from consumer.sending import INTERRUPTED, Sender, Stalled
@@ -47,26 +48,28 @@ def command(
     chooser = Chooser(set(), reasons, since, most)
     sender: Sender | None = None
     failure, interrupted = None, False
-    try:
-        with TopicReader(settings, timeout) as reader:
-            if not from_start:
-                chooser.sent = sent_before(reader.records(topics.redrive))
-            if not dry_run:
-                sender = Sender(settings, topics.redrive, timeout, time.monotonic)
-                sender.check()
-            for record in reader.records(topics.deadletter):
-                redriven = chooser.choose(read_letter(record))
-                if redriven is not None and sender is not None:
-                    sender.tally.asked += 1
-                    sender.put(redriven.value, redriven.key, [*redriven.headers])
-            if sender is not None:
-                sender.finish()
-    except KeyboardInterrupt:
-        interrupted = True
-    except (Unreadable, Stalled) as error:
-        failure = str(error)
-    if sender is not None and (interrupted or failure is not None):
-        sender.abandon()
+    interrupts = Interrupts()
+    with interrupts.installed():
+        try:
+            with TopicReader(settings, timeout, interrupts) as reader:
+                if not from_start:
+                    chooser.sent = sent_before(reader.records(topics.redrive))
+                if not dry_run:
+                    sender = Sender(settings, topics.redrive, timeout, time.monotonic, interrupts)
+                    sender.check()
+                for record in reader.records(topics.deadletter):
+                    redriven = chooser.choose(read_letter(record))
+                    if redriven is not None and sender is not None:
+                        sender.tally.asked += 1
+                        sender.put(redriven.value, redriven.key, [*redriven.headers])
+                if sender is not None:
+                    sender.finish()
+        except KeyboardInterrupt:
+            interrupted = True
+        except (Unreadable, Stalled) as error:
+            failure = str(error)
+        if sender is not None and (interrupted or failure is not None):
+            sender.abandon()
     _report(settings, chooser, sender)
     if failure is not None:
         raise click.ClickException(failure)

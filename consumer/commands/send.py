@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from consumer.cli import loaded_settings
 from consumer.decode import Decoder
 from consumer.decoding.reasons import DecodeError
+from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.score_file import FileUnusable, Line, lines, opened
 from consumer.sending import INTERRUPTED, Sender, Stalled, Tally
@@ -52,29 +53,31 @@ def command(
     Exit codes: 0 every line is acknowledged; 1 one was not, or the broker or the file cannot be used; 130 Ctrl-C.
     """
     settings = loaded_settings(ctx).settings
+    interrupts = Interrupts()
     try:
-        sender = Sender(settings, topic or settings.topics.events[0], timeout, time.monotonic)
+        sender = Sender(settings, topic or settings.topics.events[0], timeout, time.monotonic, interrupts)
     except Stalled as error:
         raise click.ClickException(str(error)) from None
     identify = _Identify(settings, key == "id", settings.sampling.id_header if id_header is None else id_header)
     started = time.monotonic()
     interrupted = False
-    try:
-        sender.check()
-        with opened(events) as (stream, consumed), _progress(events, sender.tally) as show:
-            for line in lines(str(events), stream, consumed, settings.decode.max_bytes):
-                _send(sender, line, identify)
-                if rate is not None:
-                    sender.wait_until(started + sender.tally.asked / rate)
-                show(line)
-            sender.finish()
-    except KeyboardInterrupt:
-        interrupted = True
-        sender.abandon()
-    except (Stalled, FileUnusable) as error:
-        sender.abandon()
-        _report(sender.tally, sender.topic, time.monotonic() - started)
-        raise click.ClickException(str(error)) from None
+    with interrupts.installed():
+        try:
+            sender.check()
+            with opened(events) as (stream, consumed), _progress(events, sender.tally) as show:
+                for line in lines(str(events), stream, consumed, settings.decode.max_bytes):
+                    _send(sender, line, identify)
+                    if rate is not None:
+                        sender.wait_until(started + sender.tally.asked / rate)
+                    show(line)
+                sender.finish()
+        except KeyboardInterrupt:
+            interrupted = True
+            sender.abandon()
+        except (Stalled, FileUnusable) as error:
+            sender.abandon()
+            _report(sender.tally, sender.topic, time.monotonic() - started)
+            raise click.ClickException(str(error)) from None
     _report(sender.tally, sender.topic, time.monotonic() - started)
     if interrupted:
         ctx.exit(INTERRUPTED)
