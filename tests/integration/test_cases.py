@@ -173,22 +173,22 @@ def test_from_an_event_to_the_engineers_terminal(kafka: str, redis_url: str, tmp
         assert running.total("groundwatch_case_store_up") == 1
         assert running.total("groundwatch_cases_read_total", outcome="stored") == 1
         assert running.get("/healthz") == (200, "ok\n")
-    listed = cases(settings)
-    assert listed.returncode == 0
+    listed = cases_here(settings)
+    assert listed.exit_code == 0
     assert "e1" in listed.stdout
     assert "faithfulness_low" in listed.stdout
     assert "✗ contradicted │ Grade 1 has 28 days of leave." in listed.stdout
     assert "\x1b" not in listed.stdout
     for name in ("e1", "abc-1"):
-        shown = cases(settings, "show", name)
-        assert shown.returncode == 0
+        shown = cases_here(settings, "show", name)
+        assert shown.exit_code == 0
         assert "✗ contradicted   1  │ Grade 1 has 28 days of leave." in shown.stdout
         assert "because │ another number" in shown.stdout
         assert "»Grade 1 has 21 days of leave a year.«" in shown.stdout
     assert "[PHONE-1]" in shown.stdout
     assert "1234567" not in shown.stdout + listed.stdout
-    whole = orjson.loads(cases(settings, "list", "--json").stdout)
-    assert whole["key"] == orjson.loads(cases(settings, "show", "e1", "--json").stdout)["key"]
+    whole = orjson.loads(cases_here(settings, "list", "--json").stdout)
+    assert whole["key"] == orjson.loads(cases_here(settings, "show", "e1", "--json").stdout)["key"]
     out = tmp_path / "events.jsonl"
     assert cases(settings, "export", "--out", str(out)).stderr == "1 cases written\n"
     decoded = Decoder(Settings().decode).decode(out.read_bytes(), fallback_id="x", broker_time=None).event
@@ -202,7 +202,7 @@ def test_from_an_event_to_the_engineers_terminal(kafka: str, redis_url: str, tmp
         or "removed 1 case" in forgotten.stderr
     )
     assert whole["key"] in forgotten.stderr
-    assert cases(settings, "show", "e1").returncode == 1
+    assert cases_here(settings, "show", "e1").exit_code == 1
     # Whoever starts a new group reads the topic again: it stays forgotten.
     again = settings.model_copy(update={"monitor": settings.monitor.model_copy(update={"group": "other"})})
     with Reading(again, store) as reading:
@@ -224,9 +224,25 @@ def test_the_topic_answers_where_there_is_no_redis(kafka: str) -> None:
     assert shown.returncode == 0
     assert "CASE evt-4" in shown.stdout
     assert shown.stderr == f"redis.cases_url is not set: reading the topic {settings.topics.flagged}\n"
-    exported = cases(settings, "export", "--audit")
+    exported = cases_here(settings, "export", "--audit")
     assert orjson.loads(exported.stdout)["case"]["audit_probability"] == 0.01
     assert cases(settings, "forget", "evt-1", "--yes").returncode == 1
+
+
+def test_case_files_of_a_file(tmp_path: Path) -> None:
+    now = time.time()
+    found = [*(case_file(i, now - i) for i in range(3)), audited(9, now - 9)]
+    file = tmp_path / "flagged.jsonl"
+    file.write_bytes(b"\n".join(map(encode_case, [*found, found[0]])) + b"\n\n")
+    settings = Settings()
+    listed = cases_here(settings, "list", "--in", str(file), "--why", "flagged", "--json")
+    assert [orjson.loads(line)["record"]["id"] for line in listed.stdout.splitlines()] == ["evt-0", "evt-1", "evt-2"]
+    assert "CASE evt-9" in cases_here(settings, "show", "trace-9", "--in", str(file)).stdout
+    assert len(cases_here(settings, "export", "--in", str(file), "--limit", "2").stdout.splitlines()) == 2
+    missing = cases_here(settings, "list", "--in", str(tmp_path / "absent"))
+    assert (missing.exit_code, missing.stderr) == (1, f"Error: {tmp_path / 'absent'}: No such file or directory\n")
+    file.write_bytes(encode_case(found[0]) + b"\n{}\n")
+    assert "line 2: no case file" in cases_here(settings, "list", "--in", str(file)).stderr
 
 
 def test_messages_of_the_command(kafka: str, redis_url: str) -> None:
@@ -313,6 +329,7 @@ CaseReader(settings, store, Pulse(clock), stop=stop, now=time.time, monotonic=cl
 """
 
 
+@pytest.mark.full
 def test_killed_between_storing_and_committing(kafka: str, redis_url: str) -> None:
     """Stored, not committed: the next reader stores them again, and each is there once."""
     settings = settings_of(kafka, redis_url)
