@@ -351,5 +351,6 @@ def build_app(settings: Settings, scratch: str) -> Any:
         broker_commit_livelock_soft_timeout=1e6,
         stream_processing_timeout=1e6,
         # Prefetched records cost memory twice: here and in the client.
-        stream_buffer_maxsize=2000,
+        stream_buffer_maxsize=1000,
+        consumer_max_fetch_size=512 * 1024,
     )

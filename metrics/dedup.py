@@ -10,9 +10,9 @@ import math
 from array import array
 from enum import Enum
 
-MAX_SLOTS = 1 << 20
-"""Slots of one generation at most (16 MiB). Two generations hold at least 650,000 ids and at most 1,300,000; above
-that, ids are kept for a shorter time than configured."""
+MAX_SLOTS = 1 << 19
+"""Slots of one generation at most (8 MiB). The latest 327,000 ids are always held, and up to twice as many; where more
+come within the horizon, ids are kept for a shorter time than configured."""
 
 _FIRST_SLOTS = 1 << 12
 _WORD = (1 << 64) - 1

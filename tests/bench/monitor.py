@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumer.embedded import free_port
@@ -150,7 +150,16 @@ def fill(bootstrap: str, records: Records, number: int) -> None:
             at = begin + (now - begin) * i / number
             send(records.next(at - 1), at)
     with contextlib.closing(Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})) as consumer:
-        consumer.commit(offsets=[TopicPartition(TOPIC, 0, number)], asynchronous=False)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                consumer.commit(offsets=[TopicPartition(TOPIC, 0, number)], asynchronous=False)
+                return
+            except KafkaException:
+                # A broker that has just started is not yet the coordinator of its groups.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
 
 
 def live(
