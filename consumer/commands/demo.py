@@ -36,14 +36,18 @@ class Duration(click.ParamType):
     "--rate", type=click.FloatRange(1, 500), default=16.0, show_default=True, help="Records a second on the topic."
 )
 @click.option(
-    "--picture", type=click.Path(path_type=Path, dir_okay=False), help="Save the view during the incident as SVG."
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Save the view during the second incident as SVG.",
 )
 def command(seconds: float, summary: Path | None, seed: int, rate: float, picture: Path | None) -> None:
-    """Run everything on embedded services: a simulated help desk, both workers, and an incident that the gauges show.
+    """Run everything on embedded services: a simulated help desk, both workers, and two incidents that the gauges show.
 
-    Nothing is installed or left behind. Exit codes: 0 the incident was seen, 1 it was not (or a part failed).
+    First the documents are updated and the model goes on answering from the old ones, then retrieval returns the wrong
+    documents. Nothing is installed or left behind. Exit codes: 0 both were seen, 1 one was not (or a part failed).
     """
     # Late, so that --help does not pay for the Kafka client.
+    from consumer.demo.ending import Files
     from consumer.demo.run import Options, run_demo
     from consumer.demo.services import DemoError
     from consumer.embedded import EmbeddedError
@@ -56,7 +60,7 @@ def command(seconds: float, summary: Path | None, seed: int, rate: float, pictur
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     try:
-        code = run_demo(Options(seconds, rate, seed, summary, picture), os.environ, console)
+        code = run_demo(Options(seconds, rate, seed, Files(summary, picture)), os.environ, console)
     except (DemoError, EmbeddedError, TopicsError) as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 LANGUAGES = ("en", "zh")
@@ -21,6 +21,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What an update of a document changes: `old` words become `new`; an answer from old knowledge has `said`."""
+
+    old: str
+    new: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     id: str
     app: str
@@ -29,6 +38,18 @@ class Document:
     title: str
     text: str
     asked: tuple[Asked, ...]
+    changes: tuple[Change, ...] = ()
+
+    def updated(self) -> Document:
+        """The next version of the document: numbers, dates and names changed, its questions and answers as before."""
+        text = self.text
+        for change in self.changes:
+            text = text.replace(change.old, change.new)
+        return replace(self, text=text)
+
+    def outdates(self, answer: str) -> bool:
+        """Whether the update makes `answer` wrong."""
+        return any(change.said in answer for change in self.changes)
 
 
 def load_documents() -> tuple[Document, ...]:
@@ -47,9 +68,14 @@ def _load(lang: str) -> list[Document]:
             title=entry["title"],
             text=entry["text"],
             asked=tuple(Asked(question, answer) for question, answer in entry["ask"]),
+            changes=tuple(_change(*words) for words in entry.get("updated", ())),
         )
         for number, entry in enumerate(tomllib.loads(source)["document"], start=1)
     ]
+
+
+def _change(old: str, new: str, said: str | None = None) -> Change:
+    return Change(old, new, said or old)
 
 
 def right_documents(rng: random.Random, asked: Document, all_documents: Sequence[Document], k: int) -> list[Document]:

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 ALL = "all"
 FALL_Z = 3.5
 """How many standard errors of the difference a fall must measure: chance alone gives one in some 4,000 looks."""
-FALL_SAMPLES = 30
+FALL_SAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,19 @@ def segment_of(labels: Mapping[str, str]) -> str:
     return ALL if labels.get("app") == ALL else f"{labels.get('app', '')}/{labels.get('lang', '')}"
 
 
+def topic_distances(samples: Iterable[Sample]) -> dict[float, float]:
+    """The monitor's histogram of topic distance over all segments: answers by upper bound, cumulative."""
+    found: dict[float, float] = {}
+    for sample in samples:
+        labels = sample.labels
+        if sample.name != "groundwatch_score_bucket" or segment_of(labels) == ALL:
+            continue
+        if labels["metric"] == "topic_distance":
+            bound = float(labels["le"])
+            found[bound] = found.get(bound, 0.0) + sample.value
+    return found
+
+
 def scorer_counts(samples: Iterable[Sample]) -> Counts:
     """The scorer's counters of design invariant 3, summed over topics and partitions."""
     totals: dict[str, int] = {}
@@ -152,7 +165,7 @@ def scorer_counts(samples: Iterable[Sample]) -> Counts:
 def fell(before: Rolling, now: Rolling) -> bool:
     """Whether `now` lies below `before` by more than chance explains.
 
-    The difference of two means is compared with its standard error, both taken from the 95 % intervals; fewer than 30
+    The difference of two means is compared with its standard error, both taken from the 95 % intervals; fewer than 20
     samples on either side never count as a fall.
     """
     if min(before.samples, now.samples) < FALL_SAMPLES:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import re
 import signal
 import tempfile
 import threading
@@ -14,65 +12,84 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-import orjson
+import click
 from confluent_kafka import Producer
 from rich.console import Console
 from rich.live import Live
 
 from consumer import kafka_config
+from consumer.case_file import CaseFile
 from consumer.client import Client
+from consumer.demo.ending import Files, case_pages, command_of, tell_end
+from consumer.demo.hearing import Hearing, hearing
 from consumer.demo.knowledge import APPS, LANGUAGES, load_documents
-from consumer.demo.readings import rolling_scores, scorer_counts, scrape
-from consumer.demo.script import ACTS, Scheduled, first_incident, schedule
+from consumer.demo.readings import rolling_scores, scorer_counts, scrape, topic_distances
+from consumer.demo.script import ACTS, Fault, Scheduled, incidents, schedule
 from consumer.demo.service import HelpDesk
 from consumer.demo.services import WINDOWS, Services, services
-from consumer.demo.story import Note, State, Story
+from consumer.demo.story import Note, Readings, State, Story
+from consumer.demo.tally import Tally
 from consumer.demo.traffic import Outlets, Sent, drive
-from consumer.demo.view import note_line, plain_line, render
+from consumer.demo.view import flagged_lines, note_line, plain_line, render
 
 LOOK_SECONDS = 1.0
 PLAIN_SECONDS = 5.0
 DRAIN_SECONDS = 20.0
 CLOSE_SECONDS = 1.0
-PICTURE_WIDTH = 112
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`seconds` of traffic, `rate` in records a second; `summary` and `picture` are files to write."""
+    """`seconds` of traffic, `rate` in records a second."""
 
     seconds: float
     rate: float
     seed: int
-    summary: Path | None
-    picture: Path | None
+    files: Files
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the demo looks at, and what it makes of it. `picture`: the view at the end of the last incident."""
+
+    story: Story
+    tally: Tally
+    announced: set[Fault]
+    picture: tuple[State, tuple[CaseFile, ...]] | None = None
 
 
 def run_demo(options: Options, environ: Mapping[str, str], console: Console) -> int:
-    """Exit code: 0 the incident was seen, 1 it was not, 130 interrupted.
+    """Exit code: 0 both incidents were seen, 1 one was not, 130 interrupted.
 
     Raises:
         DemoError: a worker ended or did not get ready.
         EmbeddedError: the broker or Redis did not start.
     """
     scheduled = schedule(ACTS, options.seconds)
-    story = Story(scheduled, list(WINDOWS), [f"{app}/{lang}" for app in APPS for lang in LANGUAGES])
+    sent = Sent()
+    story = Story(scheduled, WINDOWS, [f"{app}/{lang}" for app in APPS for lang in LANGUAGES])
+    watched = Watched(story, Tally(sent.scripted), set())
+    pages: list[str] = []
     code = INTERRUPTED
     try:
         with (
             _one_interrupt() as deaf,
             tempfile.TemporaryDirectory(prefix="groundwatch-demo-") as folder,
             services(Path(folder), environ, console.print) as running,
+            hearing(running.settings) as heard,
         ):
             _tell_where(running, console)
-            _perform(running, story, scheduled, options, console)
-            code = 0 if story.seen_at is not None else 1
+            _perform(running, heard, watched, sent, scheduled, options, console)
+            pages = case_pages(running, watched.tally, incidents(scheduled), console.width)
+            code = 1 if story.missed() else 0
             deaf()
     except KeyboardInterrupt:
         console.print("interrupted")
     console.print("broker, Redis, scorer and monitor are stopped")
-    _tell_end(story, scheduled, options, console)
+    for page in pages:
+        click.echo(page)
+    tell_end(story, watched.tally, watched.picture, options.files, console)
     return code
 
 
@@ -97,12 +114,13 @@ def _one_interrupt() -> Iterator[Callable[[], None]]:
 
 
 def _tell_where(running: Services, console: Console) -> None:
-    command = f"groundwatch --settings {running.file}"
+    command = command_of(running)
     lines = (
         ("scores", f"http://{running.monitor_address}/metrics"),
         ("counters", f"http://{running.scorer_address}/metrics"),
         ("a gauge", f"curl -s {running.monitor_address}/metrics | grep ^groundwatch_rolling_score{{"),
         ("check everything", f"{command} doctor"),
+        ("flagged answers", f"{command} cases"),
         ("topics", f"{command} topics show"),
         ("settings in force", f"{command} settings"),
         ("worker logs", f"{running.file.parent}/scorer.log, monitor.log"),
@@ -113,15 +131,24 @@ def _tell_where(running: Services, console: Console) -> None:
 
 
 def _perform(
-    running: Services, story: Story, scheduled: tuple[Scheduled, ...], options: Options, console: Console
+    running: Services,
+    heard: Hearing,
+    watched: Watched,
+    sent: Sent,
+    scheduled: tuple[Scheduled, ...],
+    options: Options,
+    console: Console,
 ) -> None:
     start = time.monotonic()
 
     def elapsed() -> float:
         return time.monotonic() - start
 
+    def look() -> None:
+        running.check()
+        screen(watched, _look(running, heard, watched, scheduled, elapsed()))
+
     desk = HelpDesk(load_documents(), options.seed)
-    sent = Sent()
     stop = threading.Event()
     with _outlets(running) as (outlets, client), _screen(console) as screen:
         traffic = threading.Thread(
@@ -133,32 +160,56 @@ def _perform(
         traffic.start()
         try:
             while traffic.is_alive():
-                running.check()
-                new = _look(running, story, elapsed())
-                screen(story.state(), new)
+                look()
                 time.sleep(LOOK_SECONDS)
-            _drain(running, story, lambda: client.counts().delivered + sent.broken, elapsed, screen)
+            _drain(watched, lambda: client.counts().delivered + sent.broken, elapsed, look)
         finally:
             stop.set()
             traffic.join(CLOSE_SECONDS)
 
 
-def _look(running: Services, story: Story, elapsed: float) -> list[Note]:
-    """Read both /metrics and tell the story; what is new comes back."""
-    scores, counters = scrape(running.monitor_address), scrape(running.scorer_address)
-    return story.observe(elapsed, rolling_scores(scores or ()), None if counters is None else scorer_counts(counters))
+def _look(
+    running: Services, heard: Hearing, watched: Watched, scheduled: tuple[Scheduled, ...], elapsed: float
+) -> list[Note]:
+    """Read both /metrics and both topics, and tell the story; what is new comes back."""
+    scores, counters = scrape(running.monitor_address) or (), scrape(running.scorer_address)
+    story, tally = watched.story, watched.tally
+    records, cases = heard.new()
+    tally.count(records)
+    tally.keep(cases)
+    counts = None if counters is None else scorer_counts(counters)
+    notes = story.observe(elapsed, Readings(rolling_scores(scores), counts, topic_distances(scores)))
+    for incident in incidents(scheduled):
+        fault = incident.act.fault
+        if elapsed < incident.end - LOOK_SECONDS:
+            continue
+        if elapsed < incident.end and incident is incidents(scheduled)[-1]:
+            watched.picture = (story.state(), tuple(tally.newest))
+        best = tally.best.get(fault)
+        if elapsed >= incident.end and best is not None and fault not in watched.announced:
+            watched.announced.add(fault)
+            tally.settle(fault)
+            notes.append(
+                story.note(f"{incident.act.name}, explained: {command_of(running)} cases show {best.record.id}")
+            )
+    return notes
 
 
 def _drain(
-    running: Services, story: Story, delivered: Callable[[], int], elapsed: Callable[[], float], screen: Screen
+    watched: Watched, delivered: Callable[[], int], elapsed: Callable[[], float], look: Callable[[], None]
 ) -> None:
-    """Wait until every delivered record is finished, so that the summary's figures add up."""
+    """Wait until every delivered record is finished and heard, so that the summary's figures add up, and while an
+    incident may still be seen."""
     deadline = elapsed() + DRAIN_SECONDS
     while elapsed() < deadline:
-        running.check()
-        new = _look(running, story, elapsed())
-        screen(story.state(), new)
-        if story.counts.events >= delivered() and story.counts.in_flight == 0:
+        look()
+        counts = watched.story.counts
+        finished = counts.events >= delivered() and counts.in_flight == 0
+        if (
+            finished
+            and watched.tally.records >= counts.scored + counts.unscored
+            and not watched.story.may_see(elapsed())
+        ):
             return
         time.sleep(LOOK_SECONDS / 2)
 
@@ -180,7 +231,7 @@ def _outlets(running: Services) -> Iterator[tuple[Outlets, Client]]:
         client.close(CLOSE_SECONDS)
 
 
-Screen = Callable[[State, list[Note]], None]
+Screen = Callable[[Watched, list[Note]], None]
 
 
 @contextlib.contextmanager
@@ -188,41 +239,21 @@ def _screen(console: Console) -> Iterator[Screen]:
     """A live view on a terminal, else plain lines."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=False) as live:
-            yield lambda state, _new: live.update(render(state), refresh=True)
+            yield lambda watched, _new: live.update(
+                render(watched.story.state(), tuple(watched.tally.newest), console.height), refresh=True
+            )
         return
     told = -PLAIN_SECONDS
 
-    def plain(state: State, new: list[Note]) -> None:
+    def plain(watched: Watched, new: list[Note]) -> None:
         nonlocal told
+        state = watched.story.state()
         for note in new:
             console.print(note_line(note), highlight=False, soft_wrap=True)
         if state.elapsed - told >= PLAIN_SECONDS:
             told = state.elapsed
             console.print(plain_line(state), highlight=False, soft_wrap=True)
+            for line in flagged_lines(list(watched.tally.newest)[-1:]):
+                console.print(line, soft_wrap=True)
 
     yield plain
-
-
-def _tell_end(story: Story, scheduled: tuple[Scheduled, ...], options: Options, console: Console) -> None:
-    summary = story.summary()
-    seen = summary["incident_seen_seconds"]
-    counts = story.counts
-    console.print(
-        f"events {counts.events} = sampled out {counts.sampled_out} + ignored {counts.ignored} + scored {counts.scored}"
-        f" + unscored {counts.unscored} + dead letters {counts.dead_lettered} + in flight {counts.in_flight}",
-        highlight=False,
-    )
-    if seen is not None:
-        console.print(f"the incident was seen {seen:.1f} s after it began", highlight=False)
-    elif story.state().elapsed >= first_incident(scheduled).end:
-        console.print("the incident was NOT seen in the gauges", highlight=False)
-    if options.summary is not None:
-        options.summary.write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
-        console.print(f"summary: {options.summary}", highlight=False)
-    if options.picture is not None and story.incident_state is not None:
-        paper = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
-        paper.print(render(story.incident_state))
-        drawn = paper.export_svg(title="groundwatch demo")
-        # Rich names fonts on somebody's server; a picture must not load anything.
-        options.picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
-        console.print(f"picture: {options.picture}", highlight=False)

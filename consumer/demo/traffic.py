@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from consumer.demo.script import Scheduled, current
+from consumer.demo.script import Fault, Scheduled, current
 from consumer.demo.service import HelpDesk, broken_record
 from metrics.event import Event
 
@@ -15,12 +15,21 @@ BROKEN = 0.015
 """Share of records on the topic that are no events."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """The fault at work when an event was made, and whether it made the answer wrong for its documents."""
+
+    fault: Fault
+    bad: bool
+
+
 @dataclass(slots=True)
 class Sent:
-    """How many records were handed over so far."""
+    """What was handed over so far: how many records, and by event id what the script did to the answer."""
 
     events: int = 0
     broken: int = 0
+    scripted: dict[str, Scripted] = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -59,6 +68,9 @@ def drive(
             outlets.put_raw(broken_record(rng))
             sent.broken += 1
         else:
-            outlets.log(desk.handle(current(scheduled, due).act.fault, wall()))
+            fault = current(scheduled, due).act.fault
+            handled = desk.handle(fault, wall())
+            sent.scripted[handled.event.id] = Scripted(fault, handled.bad)
+            outlets.log(handled.event)
             sent.events += 1
         due += rng.expovariate(rate)

@@ -12,17 +12,27 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from consumer.case_file import CaseFile
+from consumer.case_rendering import COLOURS, FAULTS, SIGNS, answer_pieces, worst_first
+from consumer.demo.readings import ALL
 from consumer.demo.script import Fault, current
 from consumer.demo.story import Note, Row, State
+from consumer.terminal_text import inert
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 24
 NOTES_SHOWN = 5
+FLAGGED_SHOWN = 2
+TALL = 38
+"""Lines of a terminal on which everything has room; a lower one goes without the segments."""
 
 
-def render(state: State) -> RenderableType:
-    """The whole view."""
-    return Group(_header(state), _counts(state), _scores(state), _notes(state.notes))
+def render(state: State, flagged: Sequence[CaseFile] = (), height: int = TALL) -> RenderableType:
+    """The whole view; `flagged` are cases, the newest last."""
+    rows = [row for row in state.rows if height >= TALL or row.segment == ALL]
+    return Group(
+        _header(state), _counts(state), _scores(state, rows), _signals(state), _flagged(flagged), _notes(state.notes)
+    )
 
 
 def plain_line(state: State) -> str:
@@ -38,6 +48,7 @@ def plain_line(state: State) -> str:
         f"{state.elapsed:6.1f} s  {current(state.scheduled, state.elapsed).act.name:<15}  {score}  "
         f"events {counts.events}, sampled out {counts.sampled_out}, scored {counts.scored}, "
         f"unscored {counts.unscored}, dead letters {counts.dead_lettered}"
+        + ("  alerts: " + ", ".join(alert.name for alert in state.firing) if state.firing else "")
     )
 
 
@@ -106,20 +117,66 @@ def _hit_share(state: State) -> str:
     return f"{counts.cache_hits / counts.cache_look_ups:.0%}" if counts.cache_look_ups else "-"
 
 
-def _scores(state: State) -> RenderableType:
+def _scores(state: State, rows: Sequence[Row]) -> RenderableType:
     table = Table(expand=True, box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
     table.add_column(f"rolling score, last {state.window}", no_wrap=True)
     table.add_column("mean, 95 % interval", min_width=21, no_wrap=True)
     table.add_column("n", justify="right", min_width=3, no_wrap=True)
     table.add_column("since the start", min_width=SPARK_WIDTH, no_wrap=True)
     table.add_column("", min_width=1, no_wrap=True)
-    for metric in dict.fromkeys(row.metric for row in state.rows):
-        table.add_row(Text(metric, style="bold"))
-        scale = _range(state.rows, metric)
-        for row in state.rows:
-            if row.metric == metric:
-                table.add_row(*_score_cells(row, scale))
+    for row in rows:
+        table.add_row(*_score_cells(row, _range(rows, row.metric)))
     return table
+
+
+def _signals(state: State) -> RenderableType:
+    """Which alerts fire, and how far the answers' topic distance lies from that of calm traffic."""
+    firing = " ".join(alert.name for alert in state.firing)
+    distance = "-" if state.distance is None else f"{state.distance:.4f}"
+    return Text.assemble(
+        " alerts: ",
+        (firing, "bold red") if firing else ("none", "green"),
+        f"   topic distance, Wasserstein to calm: {distance}",
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+
+
+def _flagged(cases: Sequence[CaseFile]) -> RenderableType:
+    lines = flagged_lines(cases[-FLAGGED_SHOWN:])
+    lines += [Text("")] * (3 * FLAGGED_SHOWN - len(lines))
+    return Panel(Group(*lines), title="newest flagged answers", title_align="left")
+
+
+def flagged_lines(cases: Sequence[CaseFile]) -> list[Text]:
+    """Three lines a case, the newest (the last) first: the question, the answer with the wrong statement marked, and
+    what is wrong with it."""
+    return [line for case in reversed(cases) for line in _flagged_lines(case)]
+
+
+def _flagged_lines(case: CaseFile) -> list[Text]:
+    answer = Text("A: ", no_wrap=True, overflow="ellipsis")
+    for piece, at in answer_pieces(case.answer or "", case.statements):
+        label = "supported" if at is None else case.statements[at].label
+        wrong = label in ("contradicted", "not_found")
+        shown = inert(piece).strip() if wrong else inert(piece)
+        answer.append(f"{SIGNS[label]}[{shown}]" if wrong else shown, f"bold {COLOURS[label]}" if wrong else "")
+        answer.append(" " if wrong else "")
+    worst = worst_first(case.statements)[:1]
+    reason = worst[0][1].reason if worst and worst[0][1].label != "supported" else ", ".join(case.record.flags)
+    why = FAULTS.get(case.record.fault, "").partition(":")[0]
+    return [
+        Text(f"Q: {inert(case.question or '-')}", no_wrap=True, overflow="ellipsis"),
+        answer,
+        Text.assemble(
+            f"   {inert(reason)}; likely fault ",
+            (inert(case.record.fault), "bold"),
+            f" ({why})",
+            style="dim",
+            no_wrap=True,
+            overflow="ellipsis",
+        ),
+    ]
 
 
 def _range(rows: Sequence[Row], metric: str) -> tuple[float, float]:
@@ -136,7 +193,8 @@ def _score_cells(row: Row, scale: tuple[float, float]) -> tuple[RenderableType, 
         mean = Text(f"{row.now.value:.3f}  [{row.now.low:.3f}, {row.now.high:.3f}]", style=style)
         samples = str(row.now.samples)
     mark = Text("▼", style="bold red") if row.fallen else Text("")
-    return "  " + row.segment, mean, samples, Text(sparkline(row.history, *scale), style=style), mark
+    name = row.metric if row.segment == ALL else f"  {row.segment}"
+    return name, mean, samples, Text(sparkline(row.history, *scale), style=style), mark
 
 
 def _notes(notes: Sequence[Note]) -> RenderableType:

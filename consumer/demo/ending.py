@@ -1,0 +1,133 @@
+"""What the demo says once the story is over: the case that explains each incident, the figures, summary and picture."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+
+from consumer.case_file import CaseFile
+from consumer.case_rendering import Style, rendered
+from consumer.case_store import CaseStoreError, open_store
+from consumer.demo.script import EXPECTED, Scheduled
+from consumer.demo.services import Services
+from consumer.demo.story import State, Story
+from consumer.demo.tally import Tally
+from consumer.demo.view import render
+
+PICTURE_WIDTH = 112
+PAGE_WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What to write; None: not wanted."""
+
+    summary: Path | None
+    picture: Path | None
+
+
+def command_of(running: Services) -> str:
+    """How a command is started on the demo's services."""
+    return f"groundwatch --settings {running.file}"
+
+
+def case_pages(running: Services, tally: Tally, incidents: Sequence[Scheduled], width: int) -> list[str]:
+    """What `groundwatch cases show ID` prints of the case that explains each incident.
+
+    The services, and with them the case files, are gone when somebody reads this; so it is fetched while they are up.
+    """
+    pages = []
+    for incident in incidents:
+        best = tally.best.get(incident.act.fault)
+        if best is None:
+            continue
+        title = f"{incident.act.name}: what `groundwatch cases show {best.record.id}` said"
+        case = _stored(running, best)
+        pages.append(
+            f"\n{click.style(title, bold=True, reverse=True)}\n{rendered(case, Style(min(width, PAGE_WIDTH)))}\n"
+        )
+    return pages
+
+
+def _stored(running: Services, case: CaseFile) -> CaseFile:
+    """As Redis has it; as it was heard where Redis has not got it yet."""
+    try:
+        store = open_store(running.settings)
+        try:
+            return next(iter(store.find(case.record.id)), case)
+        finally:
+            store.close()
+    except CaseStoreError:
+        return case
+
+
+def tell_end(
+    story: Story,
+    tally: Tally,
+    picture: tuple[State, tuple[CaseFile, ...]] | None,
+    files: Files,
+    console: Console,
+) -> None:
+    """The figures, what was not seen, and the files."""
+    summary = summary_of(story, tally)
+    counts = story.counts
+    console.print(
+        f"events {counts.events} = sampled out {counts.sampled_out} + ignored {counts.ignored} + scored {counts.scored}"
+        f" + unscored {counts.unscored} + dead letters {counts.dead_lettered} + in flight {counts.in_flight}",
+        highlight=False,
+    )
+    bad, good = (summary[name] for name in ("bad_answers", "good_answers"))
+    console.print(
+        f"flagged: {bad['flagged']} of {bad['scored']} scored answers that the script made bad, "
+        f"{good['flagged']} of {good['scored']} good ones",
+        highlight=False,
+    )
+    for incident in summary["incidents"]:
+        if incident["seen_seconds"] is not None:
+            faults = ", ".join(f"{name} {number}" for name, number in incident["likely_faults"].items()) or "none"
+            console.print(
+                f"{incident['name']}: seen {incident['seen_seconds']:.1f} s after it began; likely fault: {faults}",
+                highlight=False,
+            )
+    elapsed = story.state().elapsed
+    for missed in story.missed():
+        if elapsed >= missed.end:
+            expected = " and ".join(EXPECTED[missed.act.fault].fall)
+            console.print(
+                f"{missed.act.name}: NOT seen: {expected} did not fall as they should (a machine that is too busy? "
+                "try --for 3m)",
+                highlight=False,
+            )
+    if files.summary is not None:
+        files.summary.write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+        console.print(f"summary: {files.summary}", highlight=False)
+    if files.picture is not None and picture is not None:
+        files.picture.write_text(drawn(*picture), encoding="utf-8")
+        console.print(f"picture: {files.picture}", highlight=False)
+
+
+def summary_of(story: Story, tally: Tally) -> dict[str, Any]:
+    """The JSON object of `--summary`: see `Story.summary` and `Tally.summary`; `incidents` has both parts of each."""
+    whole = story.summary() | tally.summary()
+    whole["incidents"] = [
+        incident | tally.incident(scheduled.act.fault)
+        for incident, scheduled in zip(whole["incidents"], story.incidents, strict=True)
+    ]
+    return whole
+
+
+def drawn(state: State, flagged: tuple[CaseFile, ...]) -> str:
+    """The view as SVG."""
+    paper = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
+    paper.print(render(state, flagged))
+    picture = paper.export_svg(title="groundwatch demo")
+    # Rich names fonts on somebody's server; a picture must not load anything.
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
