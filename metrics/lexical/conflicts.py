@@ -11,6 +11,10 @@ from metrics.lexical.quantities import Quantity, agrees, comparable
 from metrics.lexical.reading import OPPOSITES, Sentence
 
 
+NEAR, NEAR_WIDE = 25, 8
+"""Characters around a spot that say what it is about."""
+SHARED = 0.5
+"""Share of the statement's terms that one sentence must hold for its negations to count."""
 SAME_WORDS = 0.8
 """Coverage from which another order of the same words is looked at."""
 
@@ -52,15 +56,21 @@ def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Ite
     for said in statement.numbers:
         if any(agrees(said, q) for _, q in there):
             continue
-        rivals = [
-            (s, q) for s, q in there if comparable(said, q) and not any(agrees(mine, q) for mine in statement.numbers)
-        ]
-        same_value = [
-            (s, q) for s, q in there if said.figure is not None and q.figure == said.figure and said.unit and q.unit
-        ]
-        if rivals or same_value:
-            s, q = (rivals or same_value)[0]
-            yield Conflict(Kind.NUMBER, _words(text, statement, said), _words(source, s, q))
+        for sentence, q in there:
+            rival = comparable(said, q) or (
+                said.figure is not None and said.figure == q.figure and said.unit and q.unit
+            )
+            taken = any(agrees(mine, q) for mine in statement.numbers)
+            if rival and not taken and _same_place(statement, said.start, sentence, q.start):
+                yield Conflict(Kind.NUMBER, _words(text, statement, said), _words(source, sentence, q))
+                break
+
+
+def _same_place(statement: Sentence, at: int, sentence: Sentence, there: int) -> bool:
+    """Whether two spots are about the same thing: a term of the one's surroundings stands near the other."""
+    wide = bool(statement.terms) and not statement.terms[0].isascii()
+    near = statement.around(at, NEAR_WIDE if wide else NEAR)
+    return not near or not near.isdisjoint(sentence.around(there, 2 * NEAR_WIDE if wide else 2 * NEAR))
 
 
 def _words(text: str, sentence: Sentence, quantity: Quantity) -> str:
@@ -77,29 +87,34 @@ def other_name(absent: Sequence[str], window: Window, statement: Sentence) -> It
 
 def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
     for sentence in window.sentences:
-        for head in statement.heads:
-            if head in sentence.plain and head not in sentence.negated and head not in statement.plain:
+        shared = statement.vocabulary & sentence.vocabulary
+        if len(shared) < SHARED * len(statement.vocabulary):
+            continue
+        for head in sorted(statement.heads & shared):
+            if head not in sentence.negated and head not in statement.plain:
                 yield Conflict(Kind.NEGATION, f"not {head}", head)
-        for head in sentence.heads:
-            if head in statement.plain and head not in statement.negated and head not in sentence.plain:
+        for head in sorted(sentence.heads & shared):
+            if head not in statement.negated and head not in sentence.plain:
                 yield Conflict(Kind.NEGATION, head, f"not {head}")
 
 
 def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:
+    mine = {word for word, _, _ in statement.poles}
     for sentence in window.sentences:
-        theirs = dict(sentence.poles)
-        mine = dict(statement.poles)
-        for word, negated in mine.items():
+        theirs = {word for word, _, _ in sentence.poles}
+        for word, negated, at in statement.poles:
             if word in theirs:
                 continue
-            for other in OPPOSITES[word]:
-                if other in theirs and other not in mine and theirs[other] == negated:
+            for other, other_negated, there in sentence.poles:
+                if other not in OPPOSITES[word] or other in mine or other_negated != negated:
+                    continue
+                if _same_place(statement, at, sentence, there):
                     yield Conflict(Kind.OPPOSITE, word, other, terms=(word,))
-        for term in statement.vocabulary - sentence.vocabulary:
+        for term in sorted(statement.vocabulary - sentence.vocabulary):
             for prefix in ("un", "in", "im", "non", "dis", "ir", "il"):
                 if term.startswith(prefix) and term[len(prefix) :] in sentence.plain:
                     yield Conflict(Kind.OPPOSITE, term, term[len(prefix) :], terms=(term,))
-        for term in sentence.vocabulary - statement.vocabulary:
+        for term in sorted(sentence.vocabulary - statement.vocabulary):
             for prefix in ("un", "in", "im", "non", "dis", "ir", "il"):
                 if term.startswith(prefix) and term[len(prefix) :] in statement.plain:
                     yield Conflict(Kind.OPPOSITE, term[len(prefix) :], term)
@@ -110,11 +125,14 @@ def _swapped(statement: Sentence, window: Window) -> Iterator[Conflict]:
     if window.coverage < SAME_WORDS:
         return
     for sentence in window.sentences:
-        for role, at in statement.roles:
-            for same, there in sentence.roles:
-                term, other = statement.terms[at], sentence.terms[there]
-                if role == same and term in sentence.terms[:there] and other in statement.terms[:at] and term != other:
-                    yield Conflict(Kind.ORDER, f"{role} {term}", f"{role} {other}")
+        mine, theirs = dict(statement.roles), dict(sentence.roles)
+        for role in sorted(mine.keys() & theirs.keys()):
+            if [r for r, _ in statement.roles].count(role) + [r for r, _ in sentence.roles].count(role) > 2:
+                continue
+            at, there = mine[role], theirs[role]
+            term, other = statement.terms[at], sentence.terms[there]
+            if term != other and term in sentence.terms[:there] and other in statement.terms[:at]:
+                yield Conflict(Kind.ORDER, f"{role} {term}", f"{role} {other}")
         if statement.passive == sentence.passive and (found := _pivot(statement, sentence)):
             yield Conflict(Kind.ORDER, *found)
 

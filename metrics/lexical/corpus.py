@@ -222,9 +222,10 @@ def _opposite(sentence: str, table: Sequence[str], border: str) -> str | None:
     for pair in table:
         one, other = pair.split()
         for a, b in ((one, other), (other, one)):
-            found: re.Match[str] | None = re.search(f"{border}{a}{border}", sentence)
+            found = re.search(f"{border}{a}{border}", sentence)
             if found:
-                return sentence[: found.start()] + b + sentence[found.end() :]
+                changed: str = sentence[: found.start()] + b + sentence[found.end() :]
+                return changed
     return None
 
 

@@ -35,8 +35,8 @@ Floats = npt.NDArray[np.float64]
 
 FOLDS = 5
 ROUNDS = 3
-PENALTY = 1.0
-HELPER_SHARE = 0.1
+PENALTY = 10.0
+HELPER_SHARE = 0.03
 """Weight of a set of pairs or of made rows, against 1 of a set of real answers."""
 SIGNS = {
     "coverage": 1, "best_window": 1, "best_sentence": 1, "words": 1, "pairs": 1, "novel": -1, "names_absent": -1,

@@ -22,12 +22,14 @@ log = logging.getLogger(__name__)
 
 CHUNKS_KEPT = 2048
 """Chunks whose reading is kept: in production the same chunks come back."""
-DECISIVE = 0.85
-"""A conflict with a window that agrees with this much of the rest of the statement decides."""
-DECISIVE_NUMBER = 0.5
+DECISIVE = 0.9
+"""A number, negation, opposite or order in conflict with a window that agrees with this much of the rest decides."""
+DECISIVE_NUMBER = 0.7
 """The same for a number that no context holds, where the evidence has another one in its unit."""
-DECIDED = -1.0
-"""Log-odds of support that a decisive conflict leaves at most."""
+DECISIVE_NAME = 0.97
+"""The same for a name that no context holds, where the evidence has another one."""
+DECIDED = -0.25
+"""Log-odds of support that a decisive conflict leaves at most: just unsupported, for such conflicts are often false."""
 
 
 class LexicalJudge:
@@ -83,11 +85,11 @@ class LexicalJudge:
 
 
 def _decisive(examined: Examined) -> Conflict | None:
+    """The first conflict that decides, whatever the weights say."""
+    needed = {Kind.NUMBER: DECISIVE_NUMBER if examined.absent_numbers else DECISIVE, Kind.NAME: DECISIVE_NAME}
     for conflict in examined.conflicts:
-        absent = conflict.kind is Kind.NUMBER and bool(examined.absent_numbers)
-        if conflict.kind is Kind.SUBSTITUTION or examined.agreement < (DECISIVE_NUMBER if absent else DECISIVE):
-            continue
-        return conflict
+        if conflict.kind is not Kind.SUBSTITUTION and examined.agreement >= needed.get(conflict.kind, DECISIVE):
+            return conflict
     return None
 
 

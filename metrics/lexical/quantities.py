@@ -23,6 +23,7 @@ YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = (
     "#ordinal",
 )
 _HALF_DAY = 720
+_LOOSE = ({"degree", "celsius"}, {"degree", "fahrenheit"}, {"pound", "sterling"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def agrees(said: Quantity, found: Quantity) -> bool:
         return True  # «29», said of «29日» or of «29万»
     if CLOCK12 in (said.unit, found.unit) and {said.unit, found.unit} <= {CLOCK, CLOCK12}:
         return said.value % _HALF_DAY == found.value % _HALF_DAY
-    if said.unit != found.unit and not _may_be_bare(said, found):
+    if said.unit != found.unit and not _may_be_bare(said, found) and not _loose(said, found):
         return False
     if math.isclose(said.value, found.value, rel_tol=1e-6, abs_tol=1e-9):
         return True
@@ -58,7 +59,18 @@ def comparable(said: Quantity, found: Quantity) -> bool:
     """Whether the two measure the same kind of thing, so that one value can contradict the other."""
     if {said.unit, found.unit} <= {CLOCK, CLOCK12}:
         return True
-    return said.unit == found.unit
+    if said.unit == found.unit == "":
+        return _like_a_year(said) == _like_a_year(found)
+    return said.unit == found.unit or _loose(said, found)
+
+
+def _like_a_year(quantity: Quantity) -> bool:
+    return 1500 <= quantity.value <= 2100 and quantity.value.is_integer()
+
+
+def _loose(said: Quantity, found: Quantity) -> bool:
+    """Units that name too little to differ: degrees of either scale, pounds of weight or of money."""
+    return {said.unit, found.unit} in _LOOSE
 
 
 def _may_be_bare(said: Quantity, found: Quantity) -> bool:
@@ -86,6 +98,8 @@ def quantities(folded: str) -> list[Quantity]:
     if not _MAY_HOLD.search(folded):
         return []
     taken = bytearray(len(folded))
+    for mark in _NO_QUANTITY.finditer(folded):
+        taken[mark.start() : mark.end()] = b"\1" * (mark.end() - mark.start())
     found: list[Quantity] = []
     for reader in (_dates, _clock_times, _weekdays, _halves, _figures, _word_numbers, _chinese_numbers):
         for quantity in reader(folded):
@@ -133,6 +147,10 @@ _HAN_NUMBER = "零〇一二两三四五六七八九十百千万亿"
 _COUNTERS = _LISTS["counters"]["chinese"]
 
 _MAY_HOLD = re.compile(rf"\d|[{_HAN_NUMBER}半]|[周星礼][一二三四五六日天期拜]|{'|'.join(w[:4] for w in [*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS])}|dozen|hundred|thousand|illion|half")  # fmt: skip
+_NO_QUANTITY = re.compile(
+    r"^\s*[(（]?\d{1,2}[.)）、]\s|\b(?:passages?|documents?|sources?|contexts?|steps?)\s\d{1,2}\b"
+)
+"""Numbers that only count: of a list, of a passage."""
 _FIGURE = re.compile(
     rf"(?:{_CURRENCY}\s?)?(?<![a-z0-9_.])(?P<number>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?)(?!\d)"
     rf"(?:st|nd|rd|th|s)?(?P<scale>\s?(?:万亿|[百千万亿]|(?:hundred|thousand|million|billion|trillion|dozen|bn|mn|k)(?![a-z])))?"

@@ -40,13 +40,18 @@ class Sentence:
     plain: frozenset[str]
     """Terms that also stand where no negator reaches."""
     negations: int
-    poles: tuple[tuple[str, bool], ...]
-    """Words that have an opposite, and whether each is negated."""
+    poles: tuple[tuple[str, bool, int], ...]
+    """Words that have an opposite, whether each is negated, and its character."""
     roles: tuple[tuple[str, int], ...]
     """Words that say in which role the next term stands, and the place of that term in `terms`: «from», 3."""
     passive: bool
     speaker: bool
     """Somebody speaks of himself: I, my, we."""
+
+    def around(self, at: int, reach: int) -> frozenset[str]:
+        """Terms that begin within `reach` characters of character `at` of the sentence."""
+        low, high = self.start + at - reach, self.start + at + reach
+        return frozenset(t for t, place in zip(self.terms, self.places, strict=True) if low <= place <= high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +235,7 @@ def _reaches(sentence: str) -> Iterator[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for match in _NEGATOR_WORD.finditer(sentence):
         word = match[0]
-        if not (word.endswith("n't") or word in _NEGATORS or stem(word) in _NEGATORS):
+        if not (word.endswith("n't") or word in _NEGATORS):
             continue
         if not any(low <= match.start() < high for low, high in excepted):
             found.append((match.end(), _clause_end(sentence, match.end(), _REACH)))
@@ -254,13 +259,14 @@ def _clause_end(sentence: str, at: int, reach: int) -> int:
     return stop.start() if stop else min(at + reach, len(sentence))
 
 
-def _poles(sentence: str, reaches: list[tuple[int, int]], counted: bytearray) -> Iterator[tuple[str, bool]]:
+def _poles(sentence: str, reaches: list[tuple[int, int]], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
     for match in _NEGATOR_WORD.finditer(sentence):
         word = match[0] if match[0] in _ENGLISH_OPPOSITES else stem(match[0])
         if word in _ENGLISH_OPPOSITES and not counted[match.start()]:
-            yield word, any(low <= match.start() < high for low, high in reaches)
+            yield word, any(low <= match.start() < high for low, high in reaches), match.start()
     for match in _CHINESE_POLE.finditer(sentence):
-        yield match[0], any(low <= match.end() - 1 < high or low == match.end() for low, high in reaches)
+        negated = any(low <= match.end() - 1 < high or low == match.end() for low, high in reaches)
+        yield match[0], negated, match.start()
 
 
 def _roles(sentence: str, places: list[int]) -> Iterator[tuple[str, int]]:
