@@ -40,7 +40,12 @@ class Duration(click.ParamType):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Save the view during the second incident as SVG.",
 )
-def command(seconds: float, summary: Path | None, seed: int, rate: float, picture: Path | None) -> None:
+@click.option(
+    "--cases", type=click.Path(path_type=Path, dir_okay=False), help="Write the case files, for `cases --in FILE`."
+)
+def command(
+    seconds: float, summary: Path | None, seed: int, rate: float, picture: Path | None, cases: Path | None
+) -> None:
     """Run everything on embedded services: a simulated help desk, both workers, and two incidents that the gauges show.
 
     First the documents are updated and the model goes on answering from the old ones, then retrieval returns the wrong
@@ -53,14 +58,14 @@ def command(seconds: float, summary: Path | None, seed: int, rate: float, pictur
     from consumer.embedded import EmbeddedError
     from consumer.topics import TopicsError
 
-    for file in (summary, picture):
+    for file in (summary, picture, cases):
         if file is not None and not file.absolute().parent.is_dir():
             raise click.UsageError(f"{file}: there is no folder {file.parent}")
     console = Console()
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     try:
-        code = run_demo(Options(seconds, rate, seed, Files(summary, picture)), os.environ, console)
+        code = run_demo(Options(seconds, rate, seed, Files(summary, picture, cases)), os.environ, console)
     except (DemoError, EmbeddedError, TopicsError) as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)

@@ -13,7 +13,7 @@ import click
 import orjson
 from rich.console import Console
 
-from consumer.case_file import CaseFile
+from consumer.case_file import CaseFile, encode_case
 from consumer.case_rendering import Style, rendered
 from consumer.case_store import CaseStoreError, open_store
 from consumer.demo.script import EXPECTED, Scheduled
@@ -32,6 +32,7 @@ class Files:
 
     summary: Path | None
     picture: Path | None
+    cases: Path | None
 
 
 def command_of(running: Services) -> str:
@@ -109,6 +110,9 @@ def tell_end(
     if files.summary is not None:
         files.summary.write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
         console.print(f"summary: {files.summary}", highlight=False)
+    if files.cases is not None:
+        files.cases.write_bytes(b"".join(encode_case(case) + b"\n" for case in tally.cases))
+        console.print(f"flagged answers: groundwatch cases list --in {files.cases}", highlight=False, soft_wrap=True)
     if files.picture is not None and picture is not None:
         files.picture.write_text(drawn(*picture), encoding="utf-8")
         console.print(f"picture: {files.picture}", highlight=False)

@@ -179,19 +179,17 @@ def _look(
     tally.keep(cases)
     counts = None if counters is None else scorer_counts(counters)
     notes = story.observe(elapsed, Readings(rolling_scores(scores), counts, topic_distances(scores)))
+    last = incidents(scheduled)[-1]
+    if last.start <= elapsed < last.end:
+        watched.picture = (story.state(), tally.newest())
     for incident in incidents(scheduled):
         fault = incident.act.fault
-        if elapsed < incident.end - LOOK_SECONDS:
-            continue
-        if elapsed < incident.end and incident is incidents(scheduled)[-1]:
-            watched.picture = (story.state(), tuple(tally.newest))
         best = tally.best.get(fault)
         if elapsed >= incident.end and best is not None and fault not in watched.announced:
             watched.announced.add(fault)
             tally.settle(fault)
-            notes.append(
-                story.note(f"{incident.act.name}, explained: {command_of(running)} cases show {best.record.id}")
-            )
+            told = f"{incident.act.name}, explained: {command_of(running)} cases show {best.record.id}"
+            notes.append(story.note(told))
     return notes
 
 
@@ -240,7 +238,7 @@ def _screen(console: Console) -> Iterator[Screen]:
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=False) as live:
             yield lambda watched, _new: live.update(
-                render(watched.story.state(), tuple(watched.tally.newest), console.height), refresh=True
+                render(watched.story.state(), watched.tally.newest(), console.height), refresh=True
             )
         return
     told = -PLAIN_SECONDS
@@ -253,7 +251,7 @@ def _screen(console: Console) -> Iterator[Screen]:
         if state.elapsed - told >= PLAIN_SECONDS:
             told = state.elapsed
             console.print(plain_line(state), highlight=False, soft_wrap=True)
-            for line in flagged_lines(list(watched.tally.newest)[-1:]):
+            for line in flagged_lines(watched.tally.newest()[-1:]):
                 console.print(line, soft_wrap=True)
 
     yield plain

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from consumer.case_file import CaseFile
@@ -14,7 +15,9 @@ from consumer.demo.traffic import Scripted
 from consumer.record import ScoreRecord
 from metrics.judge import Label
 
-NEWEST = 20
+KEPT = 5000
+"""Flagged cases, the newest."""
+SHOWN = 20
 TOKENS = ("[EMAIL-", "[PHONE-")
 
 
@@ -37,7 +40,7 @@ class Tally:
     records: int = 0
     flagged_ids: list[str] = field(default_factory=list)
     faults: dict[Fault, Counter[str]] = field(default_factory=lambda: {fault: Counter() for fault in EXPECTED})
-    newest: deque[CaseFile] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    cases: deque[CaseFile] = field(default_factory=lambda: deque(maxlen=KEPT))
     best: dict[Fault, CaseFile] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
     _settled: set[Fault] = field(default_factory=set)
@@ -65,12 +68,16 @@ class Tally:
         for case in cases:
             if not case.record.flags:
                 continue
-            self.newest.append(case)
+            self.cases.append(case)
             script = self.scripted.get(case.record.id)
             if script is not None and script.bad and script.fault not in self._settled:
                 best = self.best.get(script.fault)
                 if best is None or _telling(case, script.fault) > _telling(best, script.fault):
                     self.best[script.fault] = case
+
+    def newest(self) -> tuple[CaseFile, ...]:
+        """The newest flagged cases, the newest last."""
+        return tuple(reversed(tuple(islice(reversed(self.cases), SHOWN))))
 
     def settle(self, fault: Fault) -> None:
         """The best example of this incident was shown, and stays."""

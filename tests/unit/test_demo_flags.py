@@ -126,14 +126,18 @@ def test_the_tally_counts_scored_answers_once_and_by_what_the_script_did() -> No
 
 
 def test_the_case_that_explains_an_incident_shows_its_fault_and_stays_once_it_was_shown() -> None:
-    good_looking = {"labels": {"x": "y"}, "segment": {"app": APPS[0], "lang": "en"}}
     names = ["unlike", "plain", "told", "late", "good", "audit"]
     tally = Tally({name: Scripted(Fault.OLD_KNOWLEDGE, name != "good") for name in names})
 
     def told(name: str, **changes: Any) -> CaseFile:
         whole = case_file(1, 100.0)
         wrong = replace(whole.statements[0], reason="the answer says «28», the evidence «26»")
-        return replace(whole, record=replace(whole.record, id=name, **good_looking), statements=(wrong,), **changes)
+        return replace(
+            whole,
+            record=replace(whole.record, id=name, segment={"app": APPS[0], "lang": "en"}),
+            statements=(wrong,),
+            **changes,
+        )
 
     unlike = told("unlike", question="[PHONE-1]")
     tally.keep([replace(unlike, record=replace(unlike.record, fault="unknown")), told("plain"), told("good")])
@@ -143,4 +147,4 @@ def test_the_case_that_explains_an_incident_shows_its_fault_and_stays_once_it_wa
     tally.settle(Fault.OLD_KNOWLEDGE)
     tally.keep([told("late", question="[EMAIL-1] [PHONE-1]")])
     assert tally.incident(Fault.OLD_KNOWLEDGE)["case"] == "told"
-    assert [case.record.id for case in tally.newest] == ["unlike", "plain", "good", "told", "late"]
+    assert [case.record.id for case in tally.newest()] == ["unlike", "plain", "good", "told", "late"]
