@@ -65,6 +65,9 @@ _CODE_LINE = re.compile(
 )
 
 
+_RUN_OF_WORDS = re.compile(rf"(?:[^\W\d_]{{2,}},? ){{3}}[^\W\d_]{{2,}}|[{UNSPACED}]{{4}}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     start: int
@@ -75,9 +78,14 @@ class _Line:
 def layout_of(answer: str) -> Layout:
     """The blocks of an answer in order. Fenced code, reasoning in tags and horizontal rules are left out."""
     lines, code = _prose_lines(answer)
-    if lines and all(_CODE_LINE.match(line.text) for line in lines if line.text.strip()):
+    if lines and all(_is_code(line.text) for line in lines if line.text.strip()):
         code, lines = code or any(line.text.strip() for line in lines), []
     return Layout(tuple(_blocks(lines)), code)
+
+
+def _is_code(text: str) -> bool:
+    """A line of a program without a fence; never one with a run of words, whatever mark it ends in."""
+    return bool(_CODE_LINE.match(text)) and not _RUN_OF_WORDS.search(text)
 
 
 def _prose_lines(answer: str) -> tuple[list[_Line], bool]:
@@ -203,6 +211,6 @@ def _rows(lines: list[_Line]) -> Iterator[Block]:
         named = [
             f"{header[k]}: {cell}" if k < len(header) and header[k] else cell for k, cell in enumerate(cells) if cell
         ]
-        if named:
+        if any(c.isalnum() for cell in cells for c in cell):
             indent = len(line.text) - len(line.text.lstrip())
             yield Block(Kind.ROW, line.start + indent, line.start + len(line.text), "; ".join(named))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metrics.event import Event
-from metrics.judge import JudgeRequest, Judgement, Label, Statement, Verdict
+from metrics.judge import Judgement, JudgeRequest, Label, Statement, Verdict
 from metrics.language import language_of
 from metrics.metric import definition
 from metrics.outcome import Outcome, Reason, Unscored, bounded
@@ -63,7 +63,7 @@ def ask(event: Event) -> Asked:
 
 
 def faithfulness(statements: Sequence[Statement], judgement: Judgement | Unscored) -> Outcome:
-    """Supported / all. Verdicts belong to statements by index; too few or too many are `judge_incomplete`, never support.
+    """Supported / all. Verdicts belong to statements by index; too few or too many: `judge_incomplete`, never support.
 
     >>> faithfulness([], Judgement(()))
     Unscored(reason=<Reason.NO_CLAIMS: 'no_claims'>)
@@ -86,8 +86,9 @@ def count(verdicts: Sequence[Verdict]) -> Counts:
 def answer_log_odds(verdicts: Sequence[Verdict]) -> float:
     """One graded number for a whole answer: half the mean of the two lowest statement log-odds, half the mean of all.
 
-    An answer is as good as its worst statements, but the lowest ones alone are noisy in long answers, and the mean alone
-    hides one bad sentence in ten. For rankings and calibration; faithfulness itself stays a share. 0 is even odds.
+    An answer is as good as its worst statements, but the lowest ones alone are noisy in long answers, and the mean
+    alone hides one bad sentence in ten. For rankings and calibration; faithfulness itself stays a share. 0 is even
+    odds.
 
     Raises:
         ValueError: no verdicts.

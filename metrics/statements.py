@@ -22,6 +22,8 @@ from metrics.sentences import sentence_spans
 VERSION = "statements/1"
 """Part of every definition of a score over statements: raise it when an answer may be split otherwise."""
 
+MAX_STATEMENTS = 500
+"""Statements of one answer that are looked at; `Claims.truncated` says where there are more."""
 SHORT_ITEM = 4
 """Words (twice as many characters in scripts without spaces) up to which a list item needs its lead-in."""
 
@@ -36,6 +38,7 @@ class Claims:
     statements: tuple[Statement, ...]
     refusal: bool
     reason: Reason | None
+    truncated: bool = False
 
 
 def claims_of(answer: str | None) -> Claims:
@@ -54,7 +57,7 @@ def claims_of(answer: str | None) -> Claims:
         headings = (b for b in layout.blocks if b.kind is Kind.HEADING)
         statements = tuple(_once(s for b in headings for s in _prose(answer, b, "") if s is not None))
     if statements:
-        return Claims(statements, False, None)
+        return Claims(statements[:MAX_STATEMENTS], False, None, len(statements) > MAX_STATEMENTS)
     only_code = layout.code and not layout.blocks
     return Claims((), refused, Reason.NO_PROSE if only_code else Reason.NO_CLAIMS)
 

@@ -1,4 +1,4 @@
-"""Where a statement and a window of evidence about the same thing disagree, each with the words for the person who asks."""
+"""Where a statement and a window of evidence about the same thing disagree, with the words for who reads the case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from enum import StrEnum
 from metrics.lexical.evidence import Window
 from metrics.lexical.quantities import Quantity, agrees, comparable
 from metrics.lexical.reading import OPPOSITES, Sentence
-
 
 NEAR, NEAR_WIDE = 25, 8
 """Characters around a spot that say what it is about."""
@@ -111,13 +110,22 @@ def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:
                 if _same_place(statement, at, sentence, there):
                     yield Conflict(Kind.OPPOSITE, word, other, terms=(word,))
         for term in sorted(statement.vocabulary - sentence.vocabulary):
-            for prefix in ("un", "in", "im", "non", "dis", "ir", "il"):
-                if term.startswith(prefix) and term[len(prefix) :] in sentence.plain:
-                    yield Conflict(Kind.OPPOSITE, term, term[len(prefix) :], terms=(term,))
+            for base in _bases(term):
+                if base in sentence.plain:
+                    yield Conflict(Kind.OPPOSITE, term, base, terms=(term,))
         for term in sorted(sentence.vocabulary - statement.vocabulary):
-            for prefix in ("un", "in", "im", "non", "dis", "ir", "il"):
-                if term.startswith(prefix) and term[len(prefix) :] in statement.plain:
-                    yield Conflict(Kind.OPPOSITE, term[len(prefix) :], term)
+            for base in _bases(term):
+                if base in statement.plain:
+                    yield Conflict(Kind.OPPOSITE, base, term)
+
+
+_PREFIXES = ("un", "in", "im", "non", "dis", "ir", "il")
+
+
+def _bases(term: str) -> Iterator[str]:
+    """safe of unsafe."""
+    if term.startswith(_PREFIXES):
+        yield from (term[len(prefix) :] for prefix in _PREFIXES if term.startswith(prefix))
 
 
 def _swapped(statement: Sentence, window: Window) -> Iterator[Conflict]:
@@ -149,7 +157,7 @@ def _pivot(statement: Sentence, sentence: Sentence) -> tuple[str, str] | None:
 
 
 def _substitutions(statement: Sentence, window: Window) -> Iterator[Conflict]:
-    """Something else stands in the evidence where the statement says something of its own, between the same neighbours."""
+    """Something else stands in the evidence where the statement has words of its own, between the same neighbours."""
     for sentence in window.sentences:
         positions: dict[str, int] = {}
         for k, term in enumerate(sentence.terms):

@@ -1,7 +1,7 @@
 """Labelled rows for fitting and measuring the lexical judge, and altered sentences made of them.
 
-The files are JSON lines, gzip, in `labelled/` and `nli/` of a data folder; its README says which may be trained on. None
-of their text goes into what is written by the fit.
+The files are JSON lines, gzip, in `labelled/` and `nli/` of a data folder; its README says which may be trained on.
+None of their text goes into what is written by the fit.
 """
 
 from __future__ import annotations
@@ -182,10 +182,15 @@ _CHINESE_NOT = {
     "将": "不会",
     "有": "没有",
 }
-_ENGLISH_OPPOSITES = ("increase decrease", "increased decreased", "before after", "more less", "first last", "high low", "open closed",
-                      "include exclude", "largest smallest", "won lost", "rose fell", "allowed prohibited", "above below", "early late")  # fmt: skip
-_CHINESE_OPPOSITES = ("增加 减少", "上升 下降", "增长 下降", "最高 最低", "最大 最小", "开始 结束", "成功 失败", "支持 反对", "之前 之后", "以上 以下",
-                      "允许 禁止", "上午 下午")  # fmt: skip
+_ENGLISH_OPPOSITES = (
+    ("increase", "decrease"), ("increased", "decreased"), ("before", "after"), ("more", "less"), ("first", "last"),
+    ("high", "low"), ("open", "closed"), ("include", "exclude"), ("largest", "smallest"), ("won", "lost"),
+    ("rose", "fell"), ("allowed", "prohibited"), ("above", "below"), ("early", "late"),
+)  # fmt: skip
+_CHINESE_OPPOSITES = (
+    ("增加", "减少"), ("上升", "下降"), ("增长", "下降"), ("最高", "最低"), ("最大", "最小"), ("开始", "结束"),
+    ("成功", "失败"), ("支持", "反对"), ("之前", "之后"), ("以上", "以下"), ("允许", "禁止"), ("上午", "下午"),
+)  # fmt: skip
 
 
 def other_number(sentence: str, _text: str, rng: random.Random) -> str | None:
@@ -218,9 +223,8 @@ def opposite_chinese(sentence: str, _text: str, _rng: random.Random) -> str | No
     return _opposite(simplified(sentence), _CHINESE_OPPOSITES, "")
 
 
-def _opposite(sentence: str, table: Sequence[str], border: str) -> str | None:
-    for pair in table:
-        one, other = pair.split()
+def _opposite(sentence: str, table: Sequence[tuple[str, str]], border: str) -> str | None:
+    for one, other in table:
         for a, b in ((one, other), (other, one)):
             found = re.search(f"{border}{a}{border}", sentence)
             if found:
@@ -231,7 +235,7 @@ def _opposite(sentence: str, table: Sequence[str], border: str) -> str | None:
 
 def other_name(sentence: str, text: str, rng: random.Random) -> str | None:
     here = list(_NAME.finditer(sentence))
-    others = sorted({name for name in _NAME.findall(text) if name not in sentence})
+    others: list[str] = sorted({name for name in _NAME.findall(text) if name not in sentence})
     if not here or not others:
         return None
     m = rng.choice(here)

@@ -1,12 +1,14 @@
-"""Which sentences of the contexts speak about a statement: weighted overlap, over single sentences and neighbouring pairs."""
+"""Which sentences of the contexts speak about a statement: weighted overlap, over sentences and neighbouring pairs."""
 
 from __future__ import annotations
 
+import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from metrics.lexical.quantities import Quantity, agrees
+from metrics.lexical.quantities import HALF_DAY, Quantity, agrees
 from metrics.lexical.reading import Passage, Sentence
 from metrics.lexical.words import stem
 
@@ -14,6 +16,10 @@ CANDIDATES = 4
 """Single sentences looked at closely, each also with its neighbours."""
 NUMBER_WEIGHT = 1.0
 """Weight of a number among terms, whose weights are at most 1."""
+COMMON = 2000
+"""Sentences looked at for one term; a term of more tells nothing."""
+NUMBERS_NEAR = 200
+"""Different values looked at for one that may have been rounded."""
 PREFIX = 5
 """Letters that two different stems must share to count as half a match: nation and national."""
 PARTIAL = 0.5
@@ -46,7 +52,7 @@ class Index:
         self.postings: dict[str, list[int]] = {}
         self.words: set[str] = set()
         self.prefixes: dict[str, set[str]] = {}
-        self.numbers: list[tuple[int, Quantity]] = []
+        self._numbers: dict[float, list[tuple[int, Quantity]]] = {}
         for source, passage in enumerate(passages):
             for k, sentence in enumerate(passage.sentences):
                 at = len(self.sentences)
@@ -56,10 +62,12 @@ class Index:
                     self.postings.setdefault(term, []).append(at)
                 self.words |= sentence.words
                 for number in sentence.numbers:
-                    self.numbers.append((at, number))
+                    for key in {number.value, number.value if number.figure is None else number.figure}:
+                        self._numbers.setdefault(key, []).append((at, number))
         for term in self.postings:
             if len(term) >= PREFIX and term[0].isalpha():
                 self.prefixes.setdefault(term[:PREFIX], set()).add(term)
+        self._values = sorted(self._numbers)
         self._prior = prior
         self._scale = math.log(len(self.sentences) + 1.0) or 1.0
 
@@ -74,12 +82,24 @@ class Index:
         found = self._prior.get(word)
         return found if found is not None else self._prior.get(stem(word), 1.0)
 
+    def holders(self, said: Quantity) -> set[int]:
+        """Sentences that hold a quantity which agrees with what is said."""
+        keys = [said.value, said.value - HALF_DAY, said.value + HALF_DAY]
+        near = bisect_left(self._values, said.value / 2)
+        keys += self._values[near : min(bisect_right(self._values, said.value * 2), near + NUMBERS_NEAR)]
+        return {
+            at
+            for key in dict.fromkeys(keys)
+            for at, found in self._numbers.get(key, ())[:COMMON]
+            if agrees(said, found)
+        }
+
     def close(self, one: str, other: str) -> bool:
         """Whether some sentence holds the terms in this order, within three terms of each other."""
         first, second = self.postings.get(one), self.postings.get(other)
         if not first or not second:
             return False
-        for at in set(first).intersection(second):
+        for at in set(first[:COMMON]).intersection(second[:COMMON]):
             terms = self.sentences[at].terms
             for k, term in enumerate(terms):
                 if term == one and other in terms[k + 1 : k + 4]:
@@ -98,40 +118,40 @@ class Index:
 
     def windows(self, statement: Sentence, weights: Mapping[str, float]) -> list[Window]:
         """The best windows, best first; ties go to the earlier one, and one sentence beats two of equal coverage."""
-        scores = self._scores(statement, weights)
         total = sum(weights.values()) + NUMBER_WEIGHT * len(statement.numbers)
+        held: list[tuple[float, str]] = []
+        scores: dict[int, float] = {}
+        for term, weight in weights.items():
+            share, key = self.match(term)
+            if key:
+                held.append((share * weight, key))
+                for at in self.postings[key][:COMMON]:
+                    scores[at] = scores.get(at, 0.0) + share * weight
+        for number in statement.numbers:
+            for at in self.holders(number):
+                scores[at] = scores.get(at, 0.0) + NUMBER_WEIGHT
         if not scores or not total:
             return []
-        best = sorted(scores, key=lambda at: (-scores[at], at))[:CANDIDATES]
+        best = heapq.nsmallest(CANDIDATES, scores, key=lambda at: (-scores[at], at))
         spans: set[tuple[int, ...]] = {(at,) for at in best}
         for at in best:
             spans |= {(at - 1, at)} if self._neighbours(at - 1, at) else set()
             spans |= {(at, at + 1)} if self._neighbours(at, at + 1) else set()
-        found = [self._window(span, statement, weights, total) for span in sorted(spans)]
+        found = [self._window(span, statement, held, total) for span in sorted(spans)]
         found.sort(key=lambda window: (-window.coverage + 0.02 * len(window.sentences), window.source))
         return found
-
-    def _scores(self, statement: Sentence, weights: Mapping[str, float]) -> dict[int, float]:
-        scores: dict[int, float] = {}
-        for term, weight in weights.items():
-            share, key = self.match(term)
-            for at in self.postings[key] if key else ():
-                scores[at] = scores.get(at, 0.0) + share * weight
-        for number in statement.numbers:
-            for at in {at for at, found in self.numbers if agrees(number, found)}:
-                scores[at] = scores.get(at, 0.0) + NUMBER_WEIGHT
-        return scores
 
     def _neighbours(self, one: int, other: int) -> bool:
         return one >= 0 and other < len(self.places) and self.places[one][0] == self.places[other][0]
 
-    def _window(self, span: tuple[int, ...], statement: Sentence, weights: Mapping[str, float], total: float) -> Window:
+    def _window(
+        self, span: tuple[int, ...], statement: Sentence, held: Sequence[tuple[float, str]], total: float
+    ) -> Window:
         sentences = tuple(self.sentences[at] for at in span)
-        held = 0.0
-        for term, weight in weights.items():
-            share, key = self.match(term)
-            if key and any(key in s.vocabulary for s in sentences):
-                held += share * weight
+        vocabulary = sentences[0].vocabulary
+        for other in sentences[1:]:
+            vocabulary = vocabulary | other.vocabulary
+        covered = sum(weight for weight, key in held if key in vocabulary)
         numbers = [q for s in sentences for q in s.numbers]
-        held += NUMBER_WEIGHT * sum(any(agrees(said, found) for found in numbers) for said in statement.numbers)
-        return Window(self.places[span[0]][0], sentences, held / total)
+        covered += NUMBER_WEIGHT * sum(any(agrees(said, q) for q in numbers) for said in statement.numbers)
+        return Window(self.places[span[0]][0], sentences, covered / total)

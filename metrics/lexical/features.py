@@ -1,4 +1,4 @@
-"""What the logistic model sees of a statement against the contexts. Every feature has a name that stands in weights.json."""
+"""What the logistic model sees of a statement against the contexts: features by the names in weights.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from itertools import pairwise
 from metrics.language import UNSPACED
 from metrics.lexical.conflicts import Conflict, Kind, conflicts, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
-from metrics.lexical.quantities import agrees
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold
 
@@ -49,7 +48,7 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
     windows = index.windows(statement, weights)
     absent = [term for term in weights if not matches[term]]
     names = [term for term in absent if term in statement.names]
-    missing = [q for q in statement.numbers if not any(agrees(q, other) for _, other in index.numbers)]
+    missing = [q for q in statement.numbers if not index.holders(q)]
     best, found = _best(statement, text, windows, sources, names)
     agreement = _agreement(best, found, weights, total) if best else 0.0
     held = sum(weights[t] * matches[t] for t in weights) + NUMBER_WEIGHT * (len(statement.numbers) - len(missing))
@@ -89,7 +88,7 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
 
 
 def _without_joints(statement: Sentence, index: Index) -> Sentence:
-    """The statement less the pairs of characters that only join two known words: 费是 of 报名费|是|多少, 持鸿 of 支持|鸿蒙.
+    """The statement less the pairs of characters that only join two known words, as 持鸿 joins 支持 and 鸿蒙.
 
     Where words are not set apart, a new order of known words makes pairs that no context holds.
     """
@@ -131,7 +130,7 @@ def _best(
 
 
 def _agreement(window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float) -> float:
-    """Coverage of what is not itself in conflict: in «it costs 5 euros» against «it costs 9 euros» all the rest agrees."""
+    """Coverage of what is not itself in conflict: of «it costs 5 euros» against «it costs 9» all the rest agrees."""
     lost = sum(NUMBER_WEIGHT for c in against if c.kind is Kind.NUMBER)
     lost += sum(weights.get(term, 0.0) for term in {t for c in against for t in c.terms} - window.vocabulary)
     return min(window.coverage * total / (total - lost), 1.0) if total - lost > 1e-6 else 0.0
@@ -167,13 +166,9 @@ def _unit(term: str) -> float:
 
 def _words(statement: Sentence, index: Index) -> float:
     """Plain overlap of everything as written, function words too, weighted by how rare a word is at large."""
-    held = total = 0.0
-    for word in statement.words:
-        weight = index.rarity(word)
-        total += weight
-        if word in index.words:
-            held += weight
-    return held / total if total else 0.0
+    rarity = {word: index.rarity(word) for word in statement.words}
+    total = math.fsum(rarity.values())  # exact, so that the order of a set changes nothing
+    return math.fsum(r for word, r in rarity.items() if word in index.words) / total if total else 0.0
 
 
 def _pairs(statement: Sentence, index: Index) -> float:

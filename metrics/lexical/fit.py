@@ -1,4 +1,4 @@
-"""Fit the lexical judge: `python -m metrics.lexical.fit --data DATA`; writes weights.json and prior.json beside this file.
+"""Fit the lexical judge: `python -m metrics.lexical.fit --data DATA` writes weights.json and prior.json here.
 
 Logistic regression with an L2 penalty and signs that cannot be against sense (more overlap never lowers support), by
 accelerated projected gradient (Nesterov 1983). An answer's log-odds are those of `answer_log_odds` and half the mean of
@@ -44,7 +44,8 @@ SIGNS = {
     "name_conflict": -1, "substitution": -1, "parity": -1, "speaker": -1,
 }  # fmt: skip
 CONFLICT_FEATURES = ("best_window", "number_conflict", "negation_conflict", "opposite_conflict", "order_conflict",
-                     "name_conflict", "substitution", "parity", "names_absent", "numbers_absent", "unspaced")  # fmt: skip
+                     "name_conflict", "substitution", "parity", "names_absent", "numbers_absent",
+                     "unspaced")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

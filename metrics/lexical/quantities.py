@@ -1,7 +1,7 @@
-"""Numbers, units, dates and clock times of a text, normalised so that the same quantity is equal however it is written.
+"""Numbers, units, dates and clock times of a text, normalised: the same quantity is equal however it is written.
 
-1,000 = 1000 = one thousand = １０００ = 一千; 30% = thirty percent = 百分之三十; 90 minutes = 1.5 hours; 3.5万 = 35,000;
-March 3, 2021 = 2021-03-03 = 2021年3月3日. Units and number words are in units.toml.
+1,000 = 1000 = one thousand = １０００ = 一千; 30% = thirty percent = 百分之三十; 90 minutes = 1.5 hours;
+3.5万 = 35,000; March 3, 2021 = 2021-03-03 = 2021年3月3日. Units and number words are in units.toml.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = (
     "#weekday",
     "#ordinal",
 )
-_HALF_DAY = 720
+HALF_DAY = 720
+"""Minutes: what a clock time without am or pm leaves open."""
 _LOOSE = ({"degree", "celsius"}, {"degree", "fahrenheit"}, {"pound", "sterling"})
 
 
@@ -47,7 +48,7 @@ def agrees(said: Quantity, found: Quantity) -> bool:
     if said.unit == "" and found.figure == said.value and said.figure == said.value:
         return True  # «29», said of «29日» or of «29万»
     if CLOCK12 in (said.unit, found.unit) and {said.unit, found.unit} <= {CLOCK, CLOCK12}:
-        return said.value % _HALF_DAY == found.value % _HALF_DAY
+        return said.value % HALF_DAY == found.value % HALF_DAY
     if said.unit != found.unit and not _may_be_bare(said, found) and not _loose(said, found):
         return False
     if math.isclose(said.value, found.value, rel_tol=1e-6, abs_tol=1e-9):
@@ -146,14 +147,18 @@ _CURRENCY = r"(?P<currency>us\$|hk\$|nt\$|[$€£¥₹]|usd|rmb|eur|gbp)"
 _HAN_NUMBER = "零〇一二两三四五六七八九十百千万亿"
 _COUNTERS = _LISTS["counters"]["chinese"]
 
-_MAY_HOLD = re.compile(rf"\d|[{_HAN_NUMBER}半]|[周星礼][一二三四五六日天期拜]|{'|'.join(w[:4] for w in [*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS])}|dozen|hundred|thousand|illion|half")  # fmt: skip
+_WORDS_OF_NUMBERS = [word[:4] for word in (*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS)]
+_MAY_HOLD = re.compile(
+    rf"\d|[{_HAN_NUMBER}半]|[周星礼][一二三四五六日天期拜]|{'|'.join(_WORDS_OF_NUMBERS)}|dozen|hundred|thousand|illion|half"
+)
 _NO_QUANTITY = re.compile(
     r"^\s*[(（]?\d{1,2}[.)）、]\s|\b(?:passages?|documents?|sources?|contexts?|steps?)\s\d{1,2}\b"
 )
 """Numbers that only count: of a list, of a passage."""
 _FIGURE = re.compile(
     rf"(?:{_CURRENCY}\s?)?(?<![a-z0-9_.])(?P<number>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?)(?!\d)"
-    rf"(?:st|nd|rd|th|s)?(?P<scale>\s?(?:万亿|[百千万亿]|(?:hundred|thousand|million|billion|trillion|dozen|bn|mn|k)(?![a-z])))?"
+    r"(?:st|nd|rd|th|s)?"
+    r"(?P<scale>\s?(?:万亿|[百千万亿]|(?:hundred|thousand|million|billion|trillion|dozen|bn|mn|k)(?![a-z])))?"
     rf"(?:[\s-]?{_UNIT})?"
 )
 _ORDINAL_FIGURE = re.compile(r"(?<![a-z0-9_.])(\d+)(?:st|nd|rd|th)\b|第(\d+|[零〇一二两三四五六七八九十百]+)(?![周期])")
@@ -165,7 +170,8 @@ _DATE = re.compile(
 )
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _CHINESE_DATE = re.compile(
-    r"(?:(\d{4}|[零〇一二三四五六七八九]{4})年)?(?<!\d)(\d{1,2}|十[一二]?|[一二三四五六七八九])月(?:份)?(?:(\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])[日号])?"
+    r"(?:(\d{4}|[零〇一二三四五六七八九]{4})年)?(?<!\d)(\d{1,2}|十[一二]?|[一二三四五六七八九])月份?"
+    r"(?:(\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])[日号])?"
 )
 _CHINESE_YEAR = re.compile(r"(?<!\d)(\d{4}|[一二][零〇一二三四五六七八九]{3})年")
 _TIME = re.compile(r"(?<![\d:])(\d{1,2})(?::(\d{2})(?!\d))?\s?(a\.?m\b\.?|p\.?m\b\.?|noon)?(?![\d:])")
@@ -173,7 +179,10 @@ _CHINESE_TIME = re.compile(
     r"(上午|下午|早上|早晨|晚上|凌晨|中午|傍晚|夜里)?(\d{1,2}|[一二两三四五六七八九十]{1,3})[点时](?!间)(?:(半)|(\d{1,2}|[一二三四五六七八九十]{1,3})分?)?"
 )
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})s?\b|(?:星期|周|礼拜)([一二三四五六日天])(?![年])")
-_WORDS = re.compile(rf"\b(?:(half\s+an?|an?)\s+)?((?:{_any(list(_NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)(?:(?:\s+and\s+|[\s-]+)(?:{_any(list(_NUMBERS))}|hundred|thousand|million|billion|trillion))*)\b(?:[\s-]?{_UNIT})?")  # fmt: skip
+_NUMBER_WORD = f"(?:{_any(list(_NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)"
+_WORDS = re.compile(
+    rf"\b(?:(half\s+an?|an?)\s+)?({_NUMBER_WORD}(?:(?:\s+and\s+|[\s-]+){_NUMBER_WORD})*)\b(?:[\s-]?{_UNIT})?"
+)
 _HALF = re.compile(
     rf"\bhalf\s+(?:an?\s+)?{_UNIT}|(?:(?P<whole>\d{{1,2}}|[一两二三四五六七八九十])(?:个|年|天))?半(?:个)?(?P<han>年|天|小时|月)"
     r"|一半|\bhalf\b(?!-)|(?P<year>[\d一两二三四五六七八九十])年半"
@@ -182,7 +191,8 @@ _ORDINAL_WORD = re.compile(rf"\b({'|'.join(_ORDINALS)})\b")
 _CHINESE = re.compile(rf"([{_HAN_NUMBER}]+(?:点[零〇一二三四五六七八九]+)?)({_SIGN_UNITS}|[{_COUNTERS}]|成)?")
 _IDIOM = re.compile(r"(?:万一|三明治|一一|三三两两|千万|统一|唯一|十分|百万富翁|五花八门|千方百计|一二)")
 _APPROXIMATE = re.compile(
-    rf"(?:\b(?:{_any(_LISTS['numbers']['approximate_english'])})\s+(?:\w+\s+)?|{_any(_LISTS['numbers']['approximate_chinese'])})[$€£¥₹]?$"
+    rf"(?:\b(?:{_any(_LISTS['numbers']['approximate_english'])})\s+(?:\w+\s+)?|"
+    rf"{_any(_LISTS['numbers']['approximate_chinese'])})[$€£¥₹]?$"
 )
 
 
@@ -236,7 +246,7 @@ def _clock_times(text: str) -> Iterator[Quantity]:
             continue
         value = int(hour) * 60 + int(minute or 0)
         if half:
-            value = value % _HALF_DAY + (_HALF_DAY if half[0] in "pn" else 0)
+            value = value % HALF_DAY + (HALF_DAY if half[0] in "pn" else 0)
         yield Quantity(value, CLOCK if half or int(hour) > 12 else CLOCK12, *m.span())
     for m in _CHINESE_TIME.finditer(text):
         part, hour_text, half_hour, minute_text = m.groups()
@@ -244,8 +254,8 @@ def _clock_times(text: str) -> Iterator[Quantity]:
         if hour_value > 24 or (hour_text in ("一", "两") and not part):
             continue
         value = int(hour_value * 60 + (30 if half_hour else _chinese_or_figure(minute_text) if minute_text else 0))
-        if part in ("下午", "晚上", "傍晚", "夜里") and value < _HALF_DAY:
-            value += _HALF_DAY
+        if part in ("下午", "晚上", "傍晚", "夜里") and value < HALF_DAY:
+            value += HALF_DAY
         yield Quantity(value, CLOCK if part or hour_value > 12 else CLOCK12, *m.span())
 
 
@@ -340,8 +350,8 @@ def _chinese_or_figure(text: str, *, as_digits: bool = False) -> float:
 def chinese_number(text: str) -> float | None:
     """The value of a Chinese numeral, None where the characters are none.
 
-    >>> chinese_number("三十"), chinese_number("一千二百万"), chinese_number("两万五"), chinese_number("二〇二一"), chinese_number("三点五")
-    (30.0, 12000000.0, 25000.0, 2021.0, 3.5)
+    >>> [chinese_number(text) for text in ("三十", "一千二百万", "两万五", "二〇二一", "三点五")]
+    [30.0, 12000000.0, 25000.0, 2021.0, 3.5]
     """
     whole, _, fraction = text.partition("点")
     if len(whole) > 24:

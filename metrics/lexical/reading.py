@@ -1,7 +1,7 @@
 """A text as the lexical judge reads it: sentences with their content terms, names, quantities, negations and poles.
 
-A term is the stem of a content word, or two neighbouring characters in scripts without spaces. Reading a text depends on
-nothing but the text, so chunks that recur are read once.
+A term is the stem of a content word, or two neighbouring characters in scripts without spaces. Reading a text depends
+on nothing but the text, so chunks that recur are read once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from metrics.language import UNSPACED
 from metrics.lexical.quantities import Quantity, quantities
@@ -16,7 +17,8 @@ from metrics.lexical.words import fold, stem, word_lists
 from metrics.sentences import sentence_spans
 
 MAX_TERMS = 400
-"""Terms of one sentence that are read; more is no sentence."""
+MAX_MARKS = 40
+"""Terms, and numbers, negators, opposites and prepositions each, that are read of one sentence; more is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +143,12 @@ def _unglued(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
     """The sentence `text[start:end]`; `folded` is the folded whole."""
     sentence = folded[start:end]
-    numbers = quantities(sentence)
+    numbers = quantities(sentence)[:MAX_MARKS]
     counted = bytearray(len(sentence))
     for quantity in numbers:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
     terms, places, words, names = _terms(text, sentence, start, counted)
-    reaches = list(_reaches(sentence))
+    reaches = list(islice(_reaches(sentence), MAX_MARKS))
     heads, negated, plain = set(), set(), set()
     at = 0
     waiting = [True] * len(reaches)
@@ -173,8 +175,8 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         negated=frozenset(negated),
         plain=frozenset(plain),
         negations=len(reaches),
-        poles=tuple(_poles(sentence, reaches, counted)),
-        roles=tuple(_roles(sentence, places)),
+        poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
+        roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
         passive=bool(_PASSIVE.search(sentence)),
         speaker=not _SPEAKER.isdisjoint(words),
     )

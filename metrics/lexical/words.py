@@ -10,11 +10,13 @@ from typing import Any
 
 from metrics.language import simplified
 
-_WIDE = str.maketrans({code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0x2019: 0x27, 0x2011: 0x2D, 0x2013: 0x2D, 0x2212: 0x2D})  # fmt: skip
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_LOOKALIKES = {0x3000: " ", 0x2019: "'", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
+_WIDE = str.maketrans(_FULL_WIDTH | _LOOKALIKES)
 
 
 def fold(text: str) -> str:
-    """Lower case, simplified Chinese, half-width digits and letters; one character for one, so that spans stay valid."""
+    """Lower case, simplified Chinese, half-width digits and letters; one character for one, so spans stay valid."""
     if not text.isascii():
         text = simplified(text).translate(_WIDE)
     lower = text.lower()
@@ -35,25 +37,7 @@ def unit_lists() -> dict[str, Any]:
     return _read("units.toml")
 
 
-_IRREGULAR = {
-    form: base
-    for base, forms in {
-        "be": "am is are was were been being", "go": "went gone goes", "buy": "bought", "bring": "brought", "think": "thought",
-        "build": "built", "begin": "began begun", "break": "broke broken", "choose": "chose chosen", "come": "came",
-        "die": "died dies dying dead death", "draw": "drew drawn", "drive": "drove driven", "eat": "ate eaten", "fall": "fell fallen",
-        "find": "found", "fly": "flew flown flies", "give": "gave given", "grow": "grew grown growth", "hold": "held", "keep": "kept",
-        "know": "knew known", "lead": "led", "leave": "left", "lose": "lost loss losses", "make": "made", "mean": "meant", "meet": "met",
-        "pay": "paid", "rise": "rose risen", "run": "ran", "sell": "sold sale sales", "send": "sent", "sing": "sang sung", "speak": "spoke spoken",
-        "spend": "spent", "stand": "stood", "steal": "stole stolen", "swim": "swam swum", "take": "took taken", "teach": "taught",
-        "tell": "told", "throw": "threw thrown", "wear": "wore worn", "win": "won winner winners", "write": "wrote written", "child": "children",
-        "man": "men", "woman": "women", "person": "people persons", "foot": "feet", "tooth": "teeth", "mouse": "mice", "life": "lives",
-        "wife": "wives", "leaf": "leaves", "shoot": "shot", "fight": "fought", "catch": "caught", "sit": "sat", "feel": "felt",
-        "hear": "heard", "become": "became", "show": "shown showed", "see": "saw seen", "sleep": "slept", "hide": "hid hidden",
-        "deny": "denied denies denial", "bear": "born borne", "lie": "lay lain lying", "strike": "struck", "understand": "understood",
-        "use": "used uses using", "good": "better best", "usa": "u.s us u.s.a", "uk": "u.k",
-    }.items()
-    for form in forms.split()
-}  # fmt: skip
+_IRREGULAR = {form: base for base, forms in word_lists()["irregular"].items() for form in forms.split()}
 _VOWEL = re.compile(r"[aeiouy]")
 
 

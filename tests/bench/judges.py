@@ -3,8 +3,8 @@
     python -m tests.bench.judges --out docs/judges.md [--cosine-cache FILE] [--no-cosine]
 
 Rivals: idf overlap (share of the answer's words that the contexts hold, by inverse document frequency over the set) and
-the cosine of the embeddings of whole context and answer. Sets that were fitted on are scored by weights that saw no group
-of the row's fold. Intervals: 95 %, bootstrap over groups.
+the cosine of the embeddings of whole context and answer. Sets that were fitted on are scored by weights that saw no
+group of the row's fold. Intervals: 95 %, bootstrap over groups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +27,18 @@ from metrics.faithfulness import answer_log_odds, ask, faithfulness
 from metrics.judge import Judgement
 from metrics.lexical import corpus
 from metrics.lexical.corpus import Row, fold_of
+from metrics.lexical.features import VERSION
 from metrics.lexical.fit import Extractor, balanced_accuracy, examples_of, fit_conflict, held_out, model_of, placed
 from metrics.lexical.judge import LexicalJudge
-from metrics.lexical.features import VERSION
 from metrics.lexical.model import load_model
 from metrics.outcome import Scored, Unscored
 from tests.services import SHARED
 
 Floats = npt.NDArray[np.float64]
 SETS = (
-    "attributionbench", "lfqa_sentences", "lfqa_responses", "wice_claims", "begin_v2", "faithdial_audit", "q2_wow", "qags",
-    "gofigure", "falke_rank19", "summeval", "rgb_pairs", "ragtruth_qa_part", "mtrag_part", "expertqa_part", "summedits_part",
+    "attributionbench", "lfqa_sentences", "lfqa_responses", "wice_claims", "begin_v2", "faithdial_audit", "q2_wow",
+    "qags", "gofigure", "falke_rank19", "summeval", "rgb_pairs", "ragtruth_qa_part", "mtrag_part", "expertqa_part",
+    "summedits_part",
 )  # fmt: skip
 RESAMPLES = 500
 BEGIN, END = "<!-- table: python -m tests.bench.judges -->", "<!-- end of table -->"
@@ -175,7 +176,8 @@ def report(results: Sequence[Result]) -> str:
     rng = np.random.default_rng(20261130)
     rivals = [method for method in results[0].scores if method != "lexical"]
     lines = [
-        f"| set | n | unscored | lexical AUROC | {' | '.join(rivals)} | lexical − better rival | balanced accuracy | best possible | faithfulness AUROC |",
+        f"| set | n | unscored | lexical AUROC | {' | '.join(rivals)} | lexical − better rival | balanced accuracy "
+        "| best possible | faithfulness AUROC |",
         f"|---|---|---|---|{'---|' * len(rivals)}---|---|---|---|",
     ]
     pooled: dict[str, list[Floats]] = {method: [] for method in results[0].scores}
@@ -192,7 +194,8 @@ def report(results: Sequence[Result]) -> str:
         mine = result.scores["lexical"]
         accuracy = balanced_accuracy(mine, result.labels, 0.0)
         accuracies.append(accuracy)
-        best = max(balanced_accuracy(mine, result.labels, float(t)) for t in np.quantile(mine, np.linspace(0.01, 0.99, 99)))
+        thresholds = np.quantile(mine, np.linspace(0.01, 0.99, 99))
+        best = max(balanced_accuracy(mine, result.labels, float(t)) for t in thresholds)
         fitted = "*" if result.name in corpus.LABELLED else ""
         lines.append(
             f"| {result.name}{fitted} | {len(result.labels)} | {sum(result.unscored.values())} | "
@@ -204,8 +207,9 @@ def report(results: Sequence[Result]) -> str:
     mean = {method: float(np.mean(values)) for method, values in points.items()}
     top = max(rivals, key=lambda method: mean[method])
     gap = mean["lexical"] - mean[top]
+    unscored = sum(sum(r.unscored.values()) for r in results)
     lines.append(
-        f"| **mean of sets** | {sum(len(r.labels) for r in results)} | {sum(sum(r.unscored.values()) for r in results)} | "
+        f"| **mean of sets** | {sum(len(r.labels) for r in results)} | {unscored} | "
         f"**{mean['lexical']:.3f}** {interval(means['lexical'])} | {' | '.join(f'{mean[r]:.3f}' for r in rivals)} | "
         f"**{gap:+.3f}** {interval(means['lexical'] - means[top])} | {np.mean(accuracies):.3f} | | |"
     )
@@ -228,7 +232,7 @@ def main() -> None:
     sets = examples_of(chosen.data, extract)
     fits = held_out(sets, extract.names)
     shift, conflict = placed(sets, fits), fit_conflict(sets, extract.names)
-    folds = [LexicalJudge(replace(model_of(f, shift, conflict, extract.names, shipped.prior))) for f in fits]
+    folds = [LexicalJudge(model_of(f, shift, conflict, extract.names, shipped.prior)) for f in fits]
     cosine = Cosine(chosen.cosine_cache)
     results = []
     for name in SETS:

@@ -24,7 +24,8 @@ def texts(answer: str) -> list[str]:
         ("Lima is the capital! Have you been there?", ["Lima is the capital!"]),
         ("返品は三十日以内です。送料は無料です。", ["返品は三十日以内です。", "送料は無料です。"]),
         (
-            "Opening times:\n- weekdays from nine to five\n- never on Sundays\n\n| Day | Opens |\n|---|---|\n| Friday | 10:00 |",
+            "Opening times:\n- weekdays from nine to five\n- never on Sundays\n\n"
+            "| Day | Opens |\n|---|---|\n| Friday | 10:00 |",
             ["weekdays from nine to five", "Opening times: never on Sundays", "Day: Friday; Opens: 10:00"],
         ),
         ("المتجر مفتوح يوم الأحد. هل تريد المزيد؟ الدخول مجاني؛", ["المتجر مفتوح يوم الأحد.", "الدخول مجاني؛"]),
@@ -54,6 +55,11 @@ def test_field_case_25_code_only_has_no_prose(answer: str) -> None:
     claims = claims_of(answer)
     assert claims.reason is Reason.NO_PROSE
     assert not claims.statements
+
+
+@pytest.mark.parametrize("answer", ["The fee is five euros;", "退款需要七天;", 'He wrote the word down as {"fee"}'])
+def test_a_mark_of_code_makes_no_code(answer: str) -> None:
+    assert texts(answer) == [answer]
 
 
 def test_prose_beside_code_counts_and_code_does_not() -> None:
@@ -152,8 +158,16 @@ def test_reasoning_in_tags_is_left_out() -> None:
     assert texts("<think>\nMaybe Quito. Or Lima.\n</think>\nIt is Lima.") == ["It is Lima."]
 
 
-@pytest.mark.parametrize(("answer", "reason"), [(None, "empty_answer"), (" \n\t", "empty_answer"), ("!!! ---", "no_claims"),
-                                                ("Yes.", "no_claims"), ("Hello! How can I help you?", "no_claims")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "empty_answer"),
+        (" \n\t", "empty_answer"),
+        ("!!! ---", "no_claims"),
+        ("Yes.", "no_claims"),
+        ("Hello! How can I help you?", "no_claims"),
+    ],
+)
 def test_why_there_is_no_statement(answer: str | None, reason: str) -> None:
     claims = claims_of(answer)
     assert claims.reason == Reason(reason)
@@ -165,10 +179,34 @@ def test_cleaned_takes_off_markup_only() -> None:
     assert cleaned(raw) == "The fee is here 42 and snake_case stays, 2 3 too."
 
 
-fragments = st.sampled_from(
-    ["Dr. A", ". ", "。", "\n", "| a | b |\n", "|---|---|\n", "```", "- ", "1. ", "“", '"', "(", "I don't know, but ", "根据资料，",
-     "The fee is 3.5 euros", "退款需要七天", "?", "…", "https://a.example/x.", "**", "# ", "<think>", "</think>", "a@b.example", "；", " "]
-)  # fmt: skip
+PIECES = [
+    "Dr. A",
+    ". ",
+    "。",
+    "\n",
+    "| a | b |\n",
+    "|---|---|\n",
+    "```",
+    "- ",
+    "1. ",
+    "“",
+    '"',
+    "(",
+    "I don't know, but ",
+]
+PIECES += [
+    "根据资料，",
+    "The fee is 3.5 euros",
+    "退款需要七天",
+    "?",
+    "…",
+    "https://a.example/x.",
+    "**",
+    "# ",
+    "<think>",
+]
+PIECES += ["</think>", "a@b.example", "；", " "]
+fragments = st.sampled_from(PIECES)
 
 
 @settings(max_examples=300)
@@ -184,8 +222,40 @@ def test_any_answer_splits_into_ordered_spans_within_it(answer: str) -> None:
         previous = statement.end
 
 
-HOSTILE = ["(", "`", "a.", "| ", "**", "- ", "“a", "根据", "\n", "I don't know, but ", "#", "[a](", "<a ", " ", "1.", "a\n", "x", "http://",
-           "_a", "based on ", "not ", "你好", "no information ", "- - ", "a@", "sorry ", ">", "[", "1,", "in the ", "i ", "没有", "!["]  # fmt: skip
+HOSTILE = [
+    "(",
+    "`",
+    "a.",
+    "| ",
+    "**",
+    "- ",
+    "“a",
+    "根据",
+    "\n",
+    "I don't know, but ",
+    "#",
+    "[a](",
+    "<a ",
+    " ",
+    "1.",
+    "a\n",
+]
+HOSTILE += [
+    "x",
+    "http://",
+    "_a",
+    "based on ",
+    "not ",
+    "你好",
+    "no information ",
+    "- - ",
+    "a@",
+    "sorry ",
+    ">",
+    "[",
+    "1,",
+]
+HOSTILE += ["in the ", "i ", "没有", "![", "a|\n", "\t-", "：\n"]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
