@@ -2,9 +2,10 @@
 
     python -m tests.bench.delay [--rate 20] [--seconds 60]
 
-Events arrive at a fixed rate, each with 5 passages of 150 words. *Warm*: the passages were seen before; *cold*: every
-event brings its own (at a tenth of the rate: more cannot be embedded on two cores). The n-th event is counted when `rolling_samples` of topic similarity reaches n; the gauge is read
-every 50 ms, so a delay is known to that. Fails where the 99th percentile of the warm run is 5 s or more.
+Events arrive at a fixed rate, each with 5 passages of 150 words. *Warm*: the passages were seen before. *Cold*: every
+event brings its own, at a tenth of the rate, since more cannot be embedded on two cores. The n-th event is counted when
+`rolling_samples` of topic similarity reaches n; the gauge is read every 50 ms, so a delay is known to that. Fails where
+the 99th percentile of the warm run is 5 s or more.
 """
 
 from __future__ import annotations
