@@ -10,16 +10,19 @@ import asyncio
 import logging
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import faust
 from confluent_kafka import Consumer, KafkaException
+from faust.types import TP
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
+from consumer.bundles import BundleScheduler, Record
 from consumer.health import Pulse
+from consumer.positions import Delivery, Positions
 from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
@@ -35,7 +38,8 @@ STILL_SECONDS = 60.0
 WATCH_SECONDS = 5.0
 CURRENT_SECONDS = 15.0
 """A partition whose latest record is this fresh, or that was read to its end so lately, is read up to now."""
-STOP_SECONDS = 8.0
+STOP_SECONDS = 7.0
+COMMIT_SECONDS = 1.5
 AGENT = "agent"
 
 
@@ -81,14 +85,11 @@ class Monitor:
         self._abort = threading.Event()
         self._rebuilding: asyncio.Task[None] | None = None
         self._agent_runs = False
-        # These outlive a rebalance: what was read back, the next offset of each partition, and up to which log time
-        # each is read.
+        # These outlive a rebalance: what was read back, how far each partition is counted, and up to which log time.
         self._reading = threading.Lock()
         self._kept: Rebuilt | None = None
-        self._next: dict[int, int] = {}
+        self._positions = Positions()
         self._current: dict[int, float] = {}
-        # Offsets below were processed here already, and come again after a rebalance.
-        self._replayed: dict[int, int] = {}
 
     def collect(self) -> Iterator[Metric]:
         """All families, for a scrape; called in the listener's thread."""
@@ -135,6 +136,7 @@ class Monitor:
                 value_type=bytes,
                 key_serializer="raw",
                 value_serializer="raw",
+                acks=False,
             )
             app.agent(topic, name="scores")(self._agent)
             app.on_partitions_assigned.connect(self._assigned)
@@ -146,6 +148,7 @@ class Monitor:
                 self._abort.set()
                 self._pulse.end(AGENT)
                 try:
+                    await self._commit_in_time(app)
                     await asyncio.wait_for(app.stop(), STOP_SECONDS)
                 except TimeoutError:
                     log.warning("the Kafka client did not stop within %g s", STOP_SECONDS)
@@ -156,6 +159,7 @@ class Monitor:
         beside = Consumer(config, logger=logging.getLogger("librdkafka"))
         asked, asking = self._monotonic(), None
         died: float | None = None
+        committing = asyncio.create_task(self._commit(app))
         while not stop.is_set():
             if app.crashed:
                 raise MonitorStopped("Faust gave up; see the log above")
@@ -167,6 +171,8 @@ class Monitor:
                 died = now if died is None else died
                 if now - died > SESSION_SECONDS:
                     raise MonitorStopped("the agent that reads scores has ended")
+            if committing.done():
+                committing = asyncio.create_task(self._commit(app))
             if asking is None and now - asked >= WATCH_SECONDS:
                 asked, asking = now, asyncio.create_task(asyncio.to_thread(self._ask, beside))
             elif asking is not None and asking.done():
@@ -177,6 +183,23 @@ class Monitor:
                 await asyncio.wait_for(stop.wait(), 1.0)
             except TimeoutError:
                 continue
+
+    async def _commit(self, app: Any) -> None:
+        """Commit what is counted of the partitions that are owned and read back."""
+        owned = self._owned
+        if owned is None or owned.rebuilt is None:
+            return
+        offsets = self._positions.uncommitted(owned.partitions)
+        topic = self._settings.topics.scores
+        if offsets and await app.consumer._commit({TP(topic, p): o for p, o in offsets.items()}):
+            self._positions.committed(offsets)
+
+    async def _commit_in_time(self, app: Any) -> None:
+        """Before the partitions are given up: what is not committed is only read twice."""
+        try:
+            await asyncio.wait_for(self._commit(app), COMMIT_SECONDS)
+        except TimeoutError:
+            log.warning("the last offsets were not committed; the next owner reads them again")
 
     def _ask(self, beside: Consumer) -> Offsets | None:
         try:
@@ -190,12 +213,12 @@ class Monitor:
         owned = self._owned
         if owned is not None and offsets is not None:
             for partition in owned.partitions:
-                if self._next.get(partition, 0) >= offsets.ends.get(partition, 0):
+                if self._positions.next.get(partition, 0) >= offsets.ends.get(partition, 0):
                     self._current[partition] = self._now()
         if offsets is None or (owned is not None and owned.rebuilt is None):
             self._watch.forget()
             return None
-        positions = None if owned is None else {p: self._next[p] for p in owned.partitions if p in self._next}
+        positions = None if owned is None else {p: o for p, o in self._positions.next.items() if p in owned.partitions}
         return self._watch.verdict(now, offsets, positions)
 
     async def _agent(self, stream: Any) -> None:
@@ -205,20 +228,25 @@ class Monitor:
                 if not self._ready.is_set():
                     await self._ready.wait()
                 if event.message.generation_id == stream.app.consumer_generation_id:
-                    self._take(event.message, event.value)
+                    await self._take(stream.app, event.message.partition, event.value.records)
         finally:
             self._agent_runs = False
 
-    def _take(self, message: Any, value: bytes | None) -> None:
-        partition, offset = message.partition, message.offset
-        again = self._replayed.get(partition)
-        if again is not None:
-            if offset < again:
-                return
-            del self._replayed[partition]
-        appended = message.timestamp if message.timestamp is not None and message.timestamp > 0 else None
-        self._book.count(value, appended)
-        self._next[partition] = offset + 1
+    async def _take(self, app: Any, partition: int, records: Sequence[Record]) -> None:
+        positions = self._positions
+        delivery = positions.judge(partition, records[0].offset)
+        if delivery is Delivery.AHEAD:
+            log.warning(
+                "offsets %d to %d were not delivered; asking again", positions.next[partition], records[0].offset - 1
+            )
+            await app.consumer.seek(TP(self._settings.topics.scores, partition), positions.next[partition])
+        if delivery is not Delivery.IN_ORDER:
+            return
+        for record in records:
+            if not positions.counted_before(partition, record.offset):
+                self._book.count(record.value, record.appended)
+                positions.counted(partition, record.offset)
+        appended = records[-1].appended
         self._current[partition] = self._now() if appended is None else appended
 
     async def _assigned(self, _app: Any, assigned: Any, **_kwargs: Any) -> None:
@@ -234,8 +262,9 @@ class Monitor:
         self._abort = threading.Event()
         self._rebuilding = asyncio.create_task(self._restore(owned, self._abort))
 
-    async def _revoked(self, _app: Any, _revoked: Any, **_kwargs: Any) -> None:
+    async def _revoked(self, app: Any, _revoked: Any, **_kwargs: Any) -> None:
         """The partitions are lost, or about to be given out anew: nothing is shown until that is known."""
+        await self._commit_in_time(app)
         self._ready.clear()
         self._abort.set()
         self._owned = None
@@ -274,20 +303,19 @@ class Monitor:
         """Keep the state where the partitions came back and nobody read on meanwhile; else read the log back."""
         with self._reading:
             kept = self._kept
-            if kept is not None and set(self._next) == set(partitions) == set(kept.spans):
+            if kept is not None and self._positions.cover(partitions) and set(kept.spans) == set(partitions):
                 committed = rebuild.committed(partitions)
-                if all((committed[p] or 0) <= offset for p, offset in self._next.items()):
-                    self._replayed = dict(self._next)
+                if all((committed[p] or 0) <= offset for p, offset in self._positions.next.items()):
+                    self._positions.resume(committed)
                     return replace(kept, records=0, committed=committed)
             self._kept = None
-            self._next.clear()
-            self._replayed.clear()
+            self._positions.forget()
             self._current.clear()
             self._book.reset()
             rebuilt = rebuild.run(partitions)
             if rebuild.stopped:
                 return rebuilt
-            self._next.update({p: offset for p, offset in rebuilt.committed.items() if offset is not None})
+            self._positions.begin(rebuilt.committed)
             self._current.update(rebuilt.until)
             self._kept = rebuilt
             return rebuilt
@@ -314,7 +342,7 @@ class Monitor:
         owned, offsets = self._owned, self._offsets
         if owned is not None and offsets is not None:
             for partition in owned.partitions:
-                position, end = self._next.get(partition), offsets.ends.get(partition)
+                position, end = self._positions.next.get(partition), offsets.ends.get(partition)
                 if position is not None and end is not None:
                     values = [self._settings.topics.scores, str(partition)]
                     lag.add_metric(values, max(0, end - position))
@@ -346,11 +374,11 @@ def build_app(settings: Settings, scratch: str) -> Any:
         broker_heartbeat_interval=SESSION_SECONDS / 4,
         broker_rebalance_timeout=20.0,
         broker_request_timeout=30.0,
-        broker_commit_interval=1.0,
         # Reading back may take its deadline before the first record is taken; our own watch judges progress.
         broker_commit_livelock_soft_timeout=1e6,
         stream_processing_timeout=1e6,
-        # Prefetched records cost memory twice: here and in the client.
-        stream_buffer_maxsize=1000,
+        ConsumerScheduler=BundleScheduler,
+        # In bundles. Prefetched records cost memory twice: here and in the client.
+        stream_buffer_maxsize=8,
         consumer_max_fetch_size=512 * 1024,
     )

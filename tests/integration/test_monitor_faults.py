@@ -183,16 +183,35 @@ def counted(book: Scorebook) -> int:
         )
 
 
-def test_reading_back_ends_at_offsets_that_do_not_exist(kafka: str) -> None:
-    """Field cases 4 B and 7: marks of transactions use up offsets that no reader ever sees."""
-    log = ScoreLog(kafka).create()
-    producer = Producer({"bootstrap.servers": kafka, "transactional.id": log.topic})
+def with_marks(log: ScoreLog, number: int) -> None:
+    """Records 0 to `number` in transactions of ten; each of them ends with a mark that uses up an offset."""
+    producer = Producer({"bootstrap.servers": log.bootstrap, "transactional.id": log.topic})
     producer.init_transactions()
-    for begin in (0, 10):
+    for begin in range(0, number, 10):
         producer.begin_transaction()
         for record in varied(range(begin, begin + 10), time.time()):
             producer.produce(log.topic, encode_record(record))
         producer.commit_transaction()
+
+
+@pytest.mark.full
+def test_offsets_that_do_not_exist_hold_up_neither_counting_nor_committing(kafka: str, tmp_path: Path) -> None:
+    """Field case 4 B, live."""
+    log = ScoreLog(kafka).create()
+    with log.monitor(tmp_path) as monitor:
+        wait_until(lambda: is_active(monitor), 30, "active")
+        with_marks(log, 50)
+        more = varied(range(50, 80), time.time())
+        log.produce(*more)
+        wait_until(lambda: samples(monitor) == 80, 20, "all records counted")
+        wait_until(lambda: log.committed() == log.end() == 85, 10, "everything committed")
+        assert monitor.total("groundwatch_scores_read_total") == 80
+
+
+def test_reading_back_ends_at_offsets_that_do_not_exist(kafka: str) -> None:
+    """Field cases 4 B and 7: marks of transactions use up offsets that no reader ever sees."""
+    log = ScoreLog(kafka).create()
+    with_marks(log, 20)
     assert log.end() == 22
     commit(log, 22)
     book = Scorebook(log.settings(), time.time)
