@@ -275,7 +275,7 @@ class Story:
             "in_flight": counts.in_flight,
             "dead_letter_reasons": dict(counts.dead_letter_reasons),
             "seconds": round(self._elapsed, 1),
-            "incident_start": first.start,
+            "incident_start": round(first.start, 1),
             "incident_seen_seconds": self._since(first, self.seen[first.act.fault].at),
             "first_alert_seconds": self._since(first, self._alerts.first_from(first.start)),
             "alerts": self._alerts.listed(),
@@ -289,8 +289,8 @@ class Story:
         seen = self.seen[incident.act.fault]
         return {
             "name": incident.act.name,
-            "start": incident.start,
-            "end": incident.end,
+            "start": round(incident.start, 1),
+            "end": round(incident.end, 1),
             "seen_seconds": self._since(incident, seen.at),
             "first_alert_seconds": self._since(incident, self._alerts.first_from(incident.start)),
             "rolling_during": _by_metric(seen.during),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import random
 import re
 import threading
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,7 +20,10 @@ from prometheus_client import Counter as PrometheusCounter
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from consumer.case_filter import CaseFilter
+from consumer.case_lines import CaseLines
 from consumer.decode import Decoder
+from consumer.demo.ending import Files, tell_end
 from consumer.demo.knowledge import APPS, LANGUAGES, load_documents
 from consumer.demo.readings import (
     Counts,
@@ -33,7 +38,8 @@ from consumer.demo.readings import (
 from consumer.demo.script import ACTS, Fault, Scheduled, current, incidents, schedule
 from consumer.demo.service import HelpDesk, broken_record
 from consumer.demo.story import BESIDE, LEADING, Readings, Story
-from consumer.demo.traffic import Outlets, Sent, drive
+from consumer.demo.tally import Tally
+from consumer.demo.traffic import Outlets, Scripted, Sent, drive
 from consumer.demo.view import plain_line, render, sparkline
 from consumer.settings import Settings
 from metrics.event import Event, encode_event
@@ -230,7 +236,7 @@ def test_both_incidents_are_seen_each_by_what_it_lowers() -> None:
     summary = story.summary()
     assert story.missed() == ()
     assert not story.may_see(0.0)
-    assert summary["incident_start"] == pytest.approx(25.2)
+    assert summary["incident_start"] == 25.2
     assert 0 < summary["incident_seen_seconds"] < 10
     assert summary["rolling_before"][LEADING]["all"]["value"] == 0.95
     assert summary["rolling_during"][LEADING]["all"]["value"] < 0.5
@@ -269,6 +275,25 @@ def test_an_incident_that_does_not_show_is_missed(old: float, wrong: float, miss
     # Chance alone: 3 lines, some 30 looks of independent noise each; a rare fall is allowed in one run of ten.
     wrongly = sum({s.act.name for s in played(seed, old=old, wrong=wrong).missed()} != missed for seed in range(10))
     assert wrongly <= 1
+
+
+@pytest.mark.parametrize(("wrong", "seen"), [(0.07, True), (0.0, False)])
+def test_the_end_says_what_was_not_seen_and_writes_what_was_asked_for(tmp_path: Path, wrong: float, seen: bool) -> None:
+    story, tally = played(1, wrong=wrong), Tally({"1": Scripted(Fault.WRONG_DOCUMENTS, True)})
+    tally.keep([case_file(1, 1.0)])
+    files = Files(tmp_path / "summary.json", tmp_path / "demo.svg", tmp_path / "cases.jsonl")
+    out = io.StringIO()
+    tell_end(story, tally, (story.state(), tally.newest()), files, Console(file=out, width=200))
+    assert "old knowledge: seen" in out.getvalue()
+    assert ("wrong documents: NOT seen" in out.getvalue()) is not seen
+    assert ("wrong documents: seen" in out.getvalue()) is seen
+    summary = json.loads((tmp_path / "summary.json").read_bytes())
+    assert [incident["seen_seconds"] is not None for incident in summary["incidents"]] == [True, seen]
+    assert summary["bad_answers"]["flagged_share"] is None
+    assert CaseLines(tmp_path / "cases.jsonl").select(CaseFilter()) == [case_file(1, 1.0)]
+    picture = (tmp_path / "demo.svg").read_text(encoding="utf-8")
+    assert "28&#160;days" in picture
+    assert 'url("http' not in picture
 
 
 def test_a_fall_of_topic_similarity_is_no_old_knowledge() -> None:

@@ -14,7 +14,8 @@ CDF = st.lists(st.integers(0, 50), min_size=4, max_size=4).filter(any)
 
 
 def histogram(counts: list[int]) -> dict[float, float]:
-    return dict(zip((0.1, 0.2, 0.5, 2.0), itertools.accumulate(counts), strict=True)) | {float("inf"): sum(counts)}
+    below = [float(number) for number in itertools.accumulate(counts)]
+    return dict(zip((0.1, 0.2, 0.5, 2.0, float("inf")), [*below, below[-1]], strict=True))
 
 
 @given(CDF, CDF, CDF)
