@@ -57,6 +57,8 @@ class Tally:
                 self.flagged_ids.append(record.id)
             if not record.scores:
                 continue
+            if not script.bad and script.fault is Fault.WRONG_DOCUMENTS:
+                continue  # A refusal over wrong documents: a flag of its retrieval is no false alarm.
             share = self.bad[script.fault] if script.bad else self.good
             share.scored += 1
             share.flagged += bool(record.flags)

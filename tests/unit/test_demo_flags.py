@@ -104,18 +104,19 @@ def record_of(name: str, **changes: Any) -> ScoreRecord:
 def test_the_tally_counts_scored_answers_once_and_by_what_the_script_did() -> None:
     scripted = {
         "bad": Scripted(Fault.OLD_KNOWLEDGE, True), "missed": Scripted(Fault.OLD_KNOWLEDGE, True),
-        "good": Scripted(Fault.NONE, False), "false": Scripted(Fault.WRONG_DOCUMENTS, False),
+        "good": Scripted(Fault.NONE, False), "false": Scripted(Fault.OLD_KNOWLEDGE, False),
         "silent": Scripted(Fault.NONE, False),
+        "refused": Scripted(Fault.WRONG_DOCUMENTS, False),
     }  # fmt: skip
     flagged: dict[str, Any] = {"flags": ("faithfulness_low",), "fault": "generation"}
     tally = Tally(scripted)
     records = [
         record_of("bad", **flagged), record_of("missed"), record_of("good"), record_of("false", **flagged),
-        record_of("silent", scores={}), record_of("somebody else's", **flagged),
+        record_of("silent", scores={}), record_of("refused"), record_of("somebody else's", **flagged),
     ]  # fmt: skip
     tally.count(records)
     tally.count(records)
-    assert tally.records == 5
+    assert tally.records == 6
     assert tally.summary() == {
         "bad_answers": {"scored": 2, "flagged": 1, "flagged_share": 0.5},
         "good_answers": {"scored": 2, "flagged": 1, "flagged_share": 0.5},
