@@ -21,6 +21,7 @@ from consumer.decode import Decoder
 from consumer.decoding.mapping import MappingError
 from consumer.embedders import build_evaluator
 from consumer.health import HealthServer, ListenError, Pulse
+from consumer.heap import keep_heap_small
 from consumer.intake import Intake
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.record_building import versions_in_force
@@ -68,6 +69,7 @@ def run(settings: Settings) -> None:
         OutputImpossible: an output topic is missing or forbidden.
         ListenError: the metrics address is taken.
     """
+    keep_heap_small()
     registry = CollectorRegistry()
     Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
