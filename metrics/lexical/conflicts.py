@@ -14,6 +14,8 @@ NEAR, NEAR_WIDE = 25, 8
 """Characters around a spot that say what it is about."""
 SHARED = 0.5
 """Share of the statement's terms that one sentence must hold for its negations to count."""
+RIVALS = 2
+"""Names of the evidence that may stand for one of the statement; among more nobody knows which."""
 SAME_WORDS = 0.8
 """Coverage from which another order of the same words is looked at."""
 
@@ -78,10 +80,12 @@ def _words(text: str, sentence: Sentence, quantity: Quantity) -> str:
 
 def other_name(absent: Sequence[str], window: Window, statement: Sentence) -> Iterator[Conflict]:
     """A name that no context holds, where the evidence names somebody or something else."""
-    rivals = sorted({n for s in window.sentences for n in s.names} - statement.vocabulary)
-    if rivals:
-        for name in absent:
-            yield Conflict(Kind.NAME, name, " / ".join(rivals[:3]), terms=(name,))
+    there = dict.fromkeys(term for s in window.sentences for term in s.terms if term in s.names)
+    rivals = [name for name in there if name not in statement.vocabulary]
+    initials = "".join(name[0] for name in there)
+    for name in absent:
+        if 0 < len(rivals) <= RIVALS and name not in initials:
+            yield Conflict(Kind.NAME, name, " / ".join(rivals), terms=(name,))
 
 
 def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:

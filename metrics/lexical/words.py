@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -12,11 +13,12 @@ from metrics.language import simplified
 
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _LOOKALIKES = {0x3000: " ", 0x2019: "'", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
-_WIDE = str.maketrans(_FULL_WIDTH | _LOOKALIKES)
+_ACCENTED = {code: unicodedata.normalize("NFD", chr(code))[0] for code in range(0xC0, 0x250)}
+_WIDE = str.maketrans(_ACCENTED | _FULL_WIDTH | _LOOKALIKES)
 
 
 def fold(text: str) -> str:
-    """Lower case, simplified Chinese, half-width digits and letters; one character for one, so spans stay valid."""
+    """Lower case, no accents, simplified Chinese, half-width forms; one character for one, so that spans stay valid."""
     if not text.isascii():
         text = simplified(text).translate(_WIDE)
     lower = text.lower()
