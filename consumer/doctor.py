@@ -13,9 +13,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from consumer import kafka_config
 from consumer.broker_version import protocol_level
 from consumer.logs import one_line, without_credentials
-from consumer.settings import Redis, Sampling, Segments, Settings
+from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
 from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
@@ -49,6 +50,7 @@ def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Itera
         ("environment", partial(check_environment, environ)),
         ("model", partial(check_model, settings, environ)),
         ("redis", partial(check_redis, settings.redis)),
+        ("client", partial(check_client, settings.kafka)),
         ("broker", partial(check_broker, settings, timeout)),
     )
     for subject, check in checks:
@@ -60,11 +62,6 @@ def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Itera
 
 def check_settings(loaded: Loaded) -> Iterator[Check]:
     settings = loaded.settings
-    topics = settings.topics
-    names = [*topics.events, topics.scores, topics.flagged, topics.deadletter, topics.redrive, topics.labels]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        yield Check("settings", "fail", f"one topic has two roles: {', '.join(twice)}", "give each its own in [topics]")
     if settings.metrics.scorer.listen == settings.metrics.monitor.listen:
         yield Check(
             "settings",
@@ -270,6 +267,15 @@ def _memory_of(url: str, subject: str) -> dict[str, Any] | Check:
         found = one_line(f"{without_credentials(url)} does not answer: {error}")
         return Check(subject, "fail", found, f"start it, or check redis.{subject}_url")
     return memory
+
+
+def check_client(kafka: Kafka) -> Iterator[Check]:
+    try:
+        kafka_config.check(kafka)
+    except kafka_config.KafkaConfigError as error:
+        yield Check("client", "fail", one_line(str(error)), "correct [kafka.consumer] or [kafka.producer]")
+    else:
+        yield Check("client", "ok", "the Kafka client takes every property")
 
 
 def check_broker(settings: Settings, timeout: float) -> Iterator[Check]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-from consumer.settings import Kafka
+from confluent_kafka import Consumer, KafkaException, Producer
 
-RESERVED_CONSUMER = {"enable.auto.commit", "enable.auto.offset.store", "group.id"}
-"""Properties that delivery guarantees rest on; settings must not change them."""
+from consumer.settings import Kafka
 
 
 class KafkaConfigError(Exception):
@@ -54,16 +53,7 @@ def client(kafka: Kafka) -> dict[str, Any]:
 
 
 def consumer(kafka: Kafka, group: str) -> dict[str, Any]:
-    """A consumer whose offsets move only when we say so.
-
-    Raises:
-        KafkaConfigError: a reserved property is set in `[kafka.consumer]`.
-    """
-    reserved = RESERVED_CONSUMER & kafka.consumer.keys()
-    if reserved:
-        raise KafkaConfigError(
-            f"kafka.consumer: {', '.join(sorted(reserved))} cannot be set; at-least-once rests on it"
-        )
+    """A consumer whose offsets move only when we say so, which settings cannot change (settings_rules.py)."""
     return (
         client(kafka)
         | {
@@ -93,6 +83,23 @@ def producer(kafka: Kafka) -> dict[str, Any]:
         | kafka.producer
         | {"enable.idempotence": True, "acks": "all"}
     )
+
+
+def check(kafka: Kafka) -> None:
+    """Have the client read its properties, without any broker: an unknown one is told before somebody waits for one.
+
+    Raises:
+        KafkaConfigError: the client refuses a property of the `[kafka]` section.
+    """
+    alone = {"bootstrap.servers": "", "log_level": 0}
+    try:
+        Consumer(consumer(kafka, "groundwatch-check") | alone).close()
+    except KafkaException as error:
+        raise KafkaConfigError(f"kafka.consumer: {error.args[0].str()}") from None
+    try:
+        Producer(producer(kafka) | alone)
+    except KafkaException as error:
+        raise KafkaConfigError(f"kafka.producer: {error.args[0].str()}") from None
 
 
 def faust_broker(kafka: Kafka) -> tuple[str, Any]:

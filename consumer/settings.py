@@ -11,9 +11,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from consumer.settings_rules import RESERVED_CONSUMER, RESERVED_PRODUCER, check_redis_url, check_topics, refuse_reserved
+
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Rate = Annotated[float, Field(gt=0.0, le=1.0)]
 PositiveSeconds = Annotated[float, Field(gt=0.0)]
+Properties = dict[str, str | int | float | bool]
 MAX_SEGMENTS = 50
 
 
@@ -33,8 +36,21 @@ class Kafka(Section):
     ssl_ca_file: Path | None = None
     ssl_certificate_file: Path | None = None
     ssl_key_file: Path | None = None
-    consumer: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    producer: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    consumer: Properties = Field(default_factory=dict)
+    producer: Properties = Field(default_factory=dict)
+
+    @field_validator("consumer")
+    @classmethod
+    def offsets_move_only_when_we_say_so(cls, value: Properties) -> Properties:
+        advice = "at-least-once rests on them; the group is named by scorer.group and monitor.group"
+        refuse_reserved(value, RESERVED_CONSUMER, advice)
+        return value
+
+    @field_validator("producer")
+    @classmethod
+    def every_replica_acknowledges(cls, value: Properties) -> Properties:
+        refuse_reserved(value, RESERVED_PRODUCER, "it always writes idempotently with acks = all")
+        return value
 
     @model_validator(mode="after")
     def credentials_need_a_sasl_protocol(self) -> Kafka:
@@ -60,6 +76,17 @@ class Topics(Section):
     scores_retention_hours: PositiveSeconds = 24 * 30
     deadletter_retention_hours: PositiveSeconds = 24 * 7
     events_retention_hours: PositiveSeconds = 24 * 7
+
+    @field_validator("events", mode="before")
+    @classmethod
+    def one_name_is_a_list_of_one(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def names_are_possible_and_differ(self) -> Topics:
+        roles = ("scores", "flagged", "deadletter", "redrive", "labels")
+        check_topics([*(("events", name) for name in self.events), *((role, getattr(self, role)) for role in roles)])
+        return self
 
 
 class Decode(Section):
@@ -204,6 +231,12 @@ class Redis(Section):
     lookup_budget_ms: PositiveSeconds = 50.0
     ttl_hours: PositiveSeconds = 72.0
     lru_entries: Annotated[int, Field(ge=0)] = 20_000
+
+    @field_validator("cache_url", "cases_url")
+    @classmethod
+    def url_of_a_redis(cls, value: str) -> str:
+        check_redis_url(value)
+        return value
 
 
 class Scoring(Section):

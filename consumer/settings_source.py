@@ -125,6 +125,8 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> str:
         if fault["type"] == "extra_forbidden":
             near = difflib.get_close_matches(path[-1], _names_at(path[:-1]), n=1, cutoff=0.4)
             message = "unknown setting" + (f"; did you mean '{'.'.join([*path[:-1], near[0]])}'?" if near else "")
+        # Lists are tuples in here; whoever writes TOML or JSON knows lists only.
+        message = message.replace("a valid tuple", "a list").replace("Tuple should", "List should")
         prefix = f"{key}: " if key else ""  # a fault between sections names its keys itself
         lines.append(prefix + message + (f" (from {where})" if where else ""))
     return "\n".join(lines)

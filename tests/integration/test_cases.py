@@ -385,8 +385,8 @@ def test_without_a_url_one_line_says_that_cases_are_not_kept(kafka: str, tmp_pat
         wait_until(lambda: "case files are not kept: redis.cases_url is not set" in running.log.read_text(), 30, "line")
         wait_until(lambda: running.get("/readyz")[0] == 200, 30, "ready")
         assert "groundwatch_cases_stored" not in running.samples()
-    settings = settings_of(kafka, "not-a-url")
-    with monitor(settings, tmp_path, "wrong") as running:
-        assert running.process.wait(30) == 1
-        assert "redis.cases_url cannot be used" in running.log.read_text()
+    wrong = settings.model_copy(update={"redis": settings.redis.model_copy(update={"cases_url": "not-a-url"})})
+    with monitor(wrong, tmp_path, "wrong") as running:
+        assert running.process.wait(30) == 2
+        assert "redis.cases_url: must read redis://HOST:PORT/DB" in running.log.read_text()
         assert "Traceback" not in running.log.read_text()

@@ -125,7 +125,7 @@ def test_one_redis_for_cache_and_cases_fails(redis_url: str) -> None:
 
 def test_a_dead_redis_fails_and_no_redis_warns() -> None:
     began = time.monotonic()
-    dead = list(check_redis(Redis(cache_url=f"redis://127.0.0.1:{free_port()}/0", cases_url="not-a-url")))
+    dead = list(check_redis(Redis(cache_url=f"redis://127.0.0.1:{free_port()}/0", cases_url="rediss://127.0.0.1:1/0")))
     assert levels(dead) == {"cache": "fail", "cases": "fail"}
     assert time.monotonic() - began < 5
     assert levels(list(check_redis(Redis()))) == {"cache": "warn", "cases": "ok"}

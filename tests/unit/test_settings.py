@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from consumer import kafka_config
 from consumer.settings_source import SettingsError, in_force, load
 
 
@@ -25,6 +26,24 @@ def test_environment_wins_over_file_wins_over_default(tmp_path: Path) -> None:
         ({"GROUNDWATCH__KAFKA__SASL_USERNAME": "u"}, "security_protocol is PLAINTEXT"),
         ({"GROUNDWATCH__SEGMENTS__ALLOW": '{"app": ["a","b","c","d","e","f","g","h"], "lang": ["a","b","c","d","e"]}'},
          "at most 50"),
+        ({"GROUNDWATCH__TOPICS__EVENTS": '["qa.scores"]'}, r"'qa.scores' is named more than once \(events, scores\)"),
+        ({"GROUNDWATCH__TOPICS__EVENTS": '["a", "a"]'}, "'a' is named more than once"),
+        ({"GROUNDWATCH__TOPICS__LABELS": "qa.redrive"}, r"more than once \(redrive, labels\)"),
+        ({"GROUNDWATCH__TOPICS__EVENTS": "[]"}, "events is empty"),
+        ({"GROUNDWATCH__TOPICS__SCORES": "qa scores"}, "'qa scores' is no topic name"),
+        ({"GROUNDWATCH__TOPICS__SCORES": ""}, "'' is no topic name"),
+        ({"GROUNDWATCH__TOPICS__EVENTS": '["' + 250 * "a" + '"]'}, "is no topic name"),
+        ({"GROUNDWATCH__TOPICS__EVENTS": "7"}, "should be a list"),
+        ({"GROUNDWATCH__SCORING__METRICS": "faithfulness"}, "should be a list"),
+        ({"GROUNDWATCH__KAFKA__CONSUMER__ENABLE_AUTO_COMMIT": "true"}, "enable.auto.commit cannot be set"),
+        ({"GROUNDWATCH__KAFKA__CONSUMER__GROUP_ID": "mine"}, "group.id cannot be set"),
+        ({"GROUNDWATCH__KAFKA__PRODUCER__ACKS": "1"}, "acks cannot be set"),
+        ({"GROUNDWATCH__KAFKA__PRODUCER__ENABLE_IDEMPOTENCE": "false"}, "enable.idempotence cannot be set"),
+        ({"GROUNDWATCH__REDIS__CACHE_URL": "redis:/foo"}, "redis.cache_url: must read redis://HOST:PORT/DB.*no host"),
+        ({"GROUNDWATCH__REDIS__CASES_URL": "localhost:6379"}, "redis.cases_url: must read redis://HOST:PORT/DB"),
+        ({"GROUNDWATCH__REDIS__CACHE_URL": "redis://h:port"}, "host or port cannot be read"),
+        ({"GROUNDWATCH__REDIS__CACHE_URL": "redis://h:1/db"}, "the database is a number"),
+        ({"GROUNDWATCH__REDIS__CACHE_URL": "http://h"}, "must read"),
     ],
 )  # fmt: skip
 def test_a_fault_names_the_key_and_what_is_expected(environ: dict[str, str], message: str) -> None:
@@ -43,3 +62,29 @@ def test_missing_file_and_broken_toml_are_one_clear_line(tmp_path: Path) -> None
     (tmp_path / "broken.toml").write_text("[sampling\n")
     with pytest.raises(SettingsError, match=r"broken\.toml"):
         load(tmp_path / "broken.toml", {})
+
+
+def test_one_topic_needs_no_list() -> None:
+    assert load(None, {"GROUNDWATCH__TOPICS__EVENTS": "mine"}).settings.topics.events == ("mine",)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "redis://h", "redis://:p@h:6379/2", "rediss://u:p@h:6379", "unix:///run/redis.sock", "redis://[::1]:1/0"],
+)
+def test_urls_of_a_redis_are_taken(url: str) -> None:
+    assert load(None, {"GROUNDWATCH__REDIS__CACHE_URL": url}).settings.redis.cache_url == url
+
+
+def test_a_password_in_a_bad_url_is_not_shown() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(None, {"GROUNDWATCH__REDIS__CACHE_URL": "redis//:hunter2@h:x"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("role", ["consumer", "producer"])
+def test_a_property_that_the_client_does_not_know_needs_no_broker_to_be_told(role: str) -> None:
+    kafka = load(None, {}).settings.kafka
+    kafka_config.check(kafka)
+    with pytest.raises(kafka_config.KafkaConfigError, match=rf'kafka.{role}: .*"fetch.min.byte"'):
+        kafka_config.check(kafka.model_copy(update={role: {"fetch.min.byte": 1}}))
