@@ -29,9 +29,9 @@ from metrics.model_files import ModelError, read_json
 Precision = Literal["fp32", "bf16", "int8"]
 """`bf16`: all dense layers but those that make query, key and value multiply in bfloat16; attention, sums and norms
 stay in float32 (bfloat16 there doubles the error of a cosine, and saves no time). `int8`: dynamic, per channel."""
-LEAST_ROWS = 16
-"""Rows of the smallest matrix that is multiplied. Smaller ones take other paths in the libraries, whose last digits
-differ: with that a text would have one vector alone and another in a batch."""
+ROW_STEPS = ((256, 32), (1024, 64), (4096, 256), (16384, 1024))
+"""(up to so many rows, multiples of this). The smallest matrix has 32 rows: below 16 the libraries take other paths,
+whose last digits differ, so that a text would have one vector alone and another in a batch."""
 Dense = Callable[[Tensor], Tensor]
 
 
@@ -73,6 +73,19 @@ class Weights:
     layers: tuple[Layer, ...]
 
 
+def padded_rows(rows: int) -> int:
+    """The number of rows that a batch of `rows` tokens is filled up to: one of a few dozen sizes.
+
+    The library keeps compiled kernels and buffers for every size it has met, hundreds of megabytes in the end, and
+    compiling takes longer than the few rows more.
+
+    >>> [padded_rows(n) for n in (1, 33, 300, 1025)]
+    [32, 64, 320, 1280]
+    """
+    step = next((step for most, step in ROW_STEPS if rows <= most), ROW_STEPS[-1][1])
+    return -(-rows // step) * step
+
+
 class Encoder:
     """Not safe for several threads at once; the embedder holds the lock."""
 
@@ -98,7 +111,7 @@ class Encoder:
         groups = [(length, sum(1 for _ in same)) for length, same in itertools.groupby(lengths[i] for i in order)]
         with torch.inference_mode():
             flat = torch.tensor([token for i in order for token in texts[i]], dtype=torch.long)
-            flat = functional.pad(flat, (0, max(0, LEAST_ROWS - len(flat))))
+            flat = functional.pad(flat, (0, padded_rows(len(flat)) - len(flat)))
             pooled = self._forward(flat, groups)
             units = functional.normalize(pooled, dim=1, eps=1e-30)
             result = np.empty((len(texts), self.network.hidden), np.float32)
