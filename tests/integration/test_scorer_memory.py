@@ -1,4 +1,4 @@
-"""The scorer's model at work on batches of ever other sizes keeps its memory (it once grew by 200 MB in 500 batches)."""
+"""The model at work on batches of ever other sizes keeps its memory (it once grew by 200 MB in 500 batches)."""
 
 from __future__ import annotations
 
