@@ -22,20 +22,22 @@ TEXT_KEYS = ("page_content", "pageContent", "content_with_weight", "text", "cont
              "body", "snippet", "excerpt", "DocumentExcerpt", "Content", "Text", "page_snippet", "highlight",
              "document_content", "doc_content", "context", "fragment", "segment_content", "sentence", "sentences",
              "compiled", "summary", "abstract", "extract", "value", "data", "string", "description", "stringValue",
-             "plainText", "raw_content", "matched_text", "quote", "cited_text", "document.content")  # fmt: skip
+             "plainText", "raw_content", "matched_text", "quote", "cited_text", "document.content", "内容", "正文",
+             "文本", "段落", "片段", "原文", "文档内容", "段落内容", "片段内容")  # fmt: skip
 """Names of the passage in an object, the surest first."""
 _INSIDE = ("node", "document", "doc", "chunk", "_source", "payload", "properties", "entity", "fields", "chunkInfo",
            "retrievedContext", "unstructuredDocumentInfo", "segment", "metadata", "record", "item", "passage", "text",
            "content", "text_resource", "derivedStructData", "structData", "kwargs", "source", "web", "object",
            "passage_info", "attributes", "output", "resource", "paragraph", "Document", "location", "json",
-           "retrievedReference")  # fmt: skip
+           "retrievedReference", "文档", "段落", "片段", "内容", "元数据")  # fmt: skip
 """Objects one level down in which the passage may be."""
 _LISTS = ("chunks", "documents", "contexts", "passages", "results", "retrievalResults", "retrievedReferences", "hits",
           "nodes", "items", "source_nodes", "sources", "matches", "points", "retrieved_contexts", "citations", "docs",
           "source_documents", "sourceDocuments", "references", "data", "records", "chunkContents", "context",
           "search_results", "value", "objects", "list", "quoteList", "content", "result", "segments", "response",
           "output", "all_retrieved_documents", "extractive_segments", "extractive_answers", "snippets",
-          "paragraphs", "entries", "blocks")  # fmt: skip
+          "paragraphs", "entries", "blocks", "上下文", "参考资料", "检索结果", "文档", "知识", "引用", "段落",
+          "片段", "内容")  # fmt: skip
 """Names of a list of passages in an object around it."""
 _TEXT_NAMES = frozenset(TEXT_KEYS)
 _AROUND_NAMES = frozenset((*_INSIDE, *_LISTS))
@@ -45,16 +47,21 @@ _PAIRS = (
     ("Question", "Answer"),
     ("faq_question", "faq_answer"),
     ("title", "answer"),
+    ("问题", "答案"),
+    ("问题", "回答"),
 )
 _IDS = ("id", "chunk_id", "chunkId", "segment_id", "_id", "id_", "node_id", "doc_id", "docid", "passage_id",
-        "document_id", "documentId", "pid", "uuid", "key", "reference_id", "file_id")  # fmt: skip
+        "document_id", "documentId", "pid", "uuid", "key", "reference_id", "file_id", "编号", "文档编号")  # fmt: skip
 _SCORES = ("score", "similarity", "relevance_score", "relevanceScore", "_score", "@search.score", "rerank_score",
-           "@search.reranker_score", "relevance", "retrieval_score", "similarity_score", "confidence")  # fmt: skip
+           "@search.reranker_score", "relevance", "retrieval_score", "similarity_score", "confidence",
+           "得分", "分数", "相似度", "相关度")  # fmt: skip
 _SOURCES = ("source", "document_name", "documentName", "docnm_kwd", "file_name", "fileName", "filename", "sourceName",
             "uri", "url", "link", "sourceUri", "title", "name", "doc_name", "file_path", "filepath", "path",
-            "doc_uri", "document_title", "page_url", "source_name")  # fmt: skip
+            "doc_uri", "document_title", "page_url", "source_name", "来源", "文件名", "文档名", "标题")  # fmt: skip
 _METADATA = ("metadata", "meta", "meta_data", "extra_info", "document_metadata", "docMetadata", "_source", "payload",
-             "retrievedContext")  # fmt: skip
+             "retrievedContext", "元数据")  # fmt: skip
+_ABOUT_NAMES = frozenset((*_IDS, *_SCORES, *_SOURCES, *_METADATA))
+"""Names of what describes a passage: an object that has one of them is a passage, not a map of passages."""
 
 
 def chunks_of(value: Any, repairs: list[str], *, max_chunks: int) -> list[Chunk]:
@@ -113,7 +120,11 @@ def _collect_list(value: list[Any], out: list[Chunk], repairs: list[str], limit:
             _add(_sentences(right), {"title": left}, out, repairs, limit)
             return
     for item in value:
-        _collect(item, out, repairs, limit, depth + 1)
+        if isinstance(item, dict):
+            if not _collect_known(item, out, repairs, limit, depth + 1):
+                _collect_unnamed(item, out, repairs, limit, depth + 1)
+        else:
+            _collect(item, out, repairs, limit, depth + 1)
 
 
 def _sentences(parts: list[str]) -> str:
@@ -121,38 +132,50 @@ def _sentences(parts: list[str]) -> str:
 
 
 def _collect_object(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> None:
+    if _collect_known(value, out, repairs, limit, depth):
+        return
+    if value.keys() & _ABOUT_NAMES:
+        _collect_unnamed(value, out, repairs, limit, depth)
+    else:
+        _collect_dynamic(value, out, repairs, limit, depth)
+
+
+def _collect_known(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> bool:
+    """Whether the passages stand under a name that is known; then they are collected."""
+    if depth > MAX_NESTING:
+        raise _refused("contexts are nested too deep")
     for first, second in _PAIRS:
         if isinstance(value.get(first), str) and isinstance(value.get(second), str):
             _add("\n".join(p for p in (value[first].strip(), value[second].strip()) if p), value, out, repairs, limit)
-            return
+            return True
     for key in TEXT_KEYS:
         inner = value.get(key)
         if isinstance(inner, str):
             _collect_text(inner, value, out, repairs, limit, depth)
-            return
+            return True
         if isinstance(inner, list) and inner and all(isinstance(item, str) or item is None for item in inner):
             _collect_parallel(key, inner, value, out, repairs, limit)
-            return
+            return True
     for key in ("documents", "document", "texts", "docs"):
         inner = _flat(value.get(key))
         if inner and all(isinstance(item, str) for item in inner) and (len(value) > 1 or key in ("documents", "texts")):
             _collect_parallel(key, inner, value, out, repairs, limit)
-            return
+            return True
     for key in _INSIDE:
         inner = opened(value.get(key))
         if isinstance(inner, dict) and holds_passages(inner):
             _collect_inside(inner, value, out, repairs, limit, depth)
-            return
+            return True
     for key in _LISTS:
         inner = opened(value.get(key))
         if isinstance(inner, (list, dict)) and (not inner or holds_passages(inner)):
             if inner:
                 _collect_inside(inner, value, out, repairs, limit, depth)
-            return
+            return True
     if any(key in value and value[key] is None for key in TEXT_KEYS):
         repairs.append(Repair.NULL_CHUNK)
-        return
-    _collect_dynamic(value, out, repairs, limit, depth)
+        return True
+    return not value
 
 
 def _collect_text(
@@ -228,6 +251,33 @@ def _flat(value: Any) -> list[Any] | None:
     if value and all(isinstance(item, list) for item in value):
         return [inner for item in value for inner in item]
     return value
+
+
+def _collect_unnamed(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> None:
+    """One passage whose name is not known: objects with a passage in them, else the one text that may be it. Of
+    several texts, which is the passage and which its heading is not guessed."""
+    values = [opened(inner) for inner in value.values()]
+    inside = [inner for inner in values if _holds_objects(inner) and holds_passages(inner)]
+    prose = {
+        key: text for key, text in value.items() if key not in _ABOUT_NAMES and isinstance(text, str) and is_prose(text)
+    }
+    sentences = [inner for inner in values if isinstance(inner, list) and inner and holds_passages(inner)]
+    if inside or (not prose and len(sentences) == 1):
+        for inner in inside or sentences:
+            _collect_inside(inner, value, out, repairs, limit, depth)
+    elif len(prose) == 1:
+        _add(next(iter(prose.values())), value, out, repairs, limit)
+    else:
+        names = ", ".join(sorted(str(key)[:40] for key in prose or value)[:8])
+        raise _refused(
+            f"which of the texts {names} is the passage is not known"
+            if prose
+            else f"no passage in an object with the keys {names}"
+        )
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
 
 
 def _collect_dynamic(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> None:

@@ -289,3 +289,14 @@ def test_a_user_who_writes_about_the_judge_is_not_ignored() -> None:
 
 def test_a_deleted_row_is_ignored() -> None:
     assert decode({"payload": {"op": "d", "before": {"id": 1}, "after": None}, "schema": None}).ignored
+
+
+@pytest.mark.parametrize("question", ["问题", "用户问题", "提问"])
+@pytest.mark.parametrize("contexts", ["上下文", "参考资料", "检索结果", "文档", "知识", "引用"])
+@pytest.mark.parametrize("answer", ["答案", "回答", "回复", "模型回答"])
+def test_chinese_field_names(question: str, contexts: str, answer: str) -> None:
+    record = {question: "保修多久？", contexts: [{"标题": "手册", "内容": "保修期为两年。"}], answer: "两年。"}
+    for logged in (record, {"日志": {"记录": record}}):
+        event = decode(logged).event
+        assert (event.question, event.answer) == ("保修多久？", "两年。")
+        assert event.contexts == (Chunk("保修期为两年。", source="手册"),)

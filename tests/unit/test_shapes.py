@@ -63,6 +63,61 @@ def test_contexts(value: Any, expected: list[str]) -> None:
     assert texts(value) == expected
 
 
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"标题": "手册", "内容": "保修期为两年。"}, Chunk("保修期为两年。", source="手册")),
+        ({"标题": "手册", "正文": "保修期为两年。", "得分": 0.9}, Chunk("保修期为两年。", score=0.9, source="手册")),
+        ({"来源": "a.pdf", "文本": "保修期为两年。", "分数": 0.9}, Chunk("保修期为两年。", score=0.9, source="a.pdf")),
+        ({"段落": "保修期为两年。", "相似度": 0.9, "标题": "手册"}, Chunk("保修期为两年。", score=0.9, source="手册")),
+        ({"段落": [{"内容": "保修期为两年。"}], "标题": "手册"}, Chunk("保修期为两年。")),
+        ({"文档": {"内容": "保修期为两年。"}, "得分": 0.9}, Chunk("保修期为两年。", score=0.9)),
+        ({"内容": "保修期为两年。", "元数据": {"来源": "a.pdf"}}, Chunk("保修期为两年。", source="a.pdf")),
+        ({"问题": "保修多久？", "答案": "两年。"}, Chunk("保修多久？\n两年。")),
+    ],
+)  # fmt: skip
+def test_an_item_of_a_list_is_one_passage(item: dict[str, Any], expected: Chunk) -> None:
+    for value in ([item], {"results": [item]}, json.dumps([item]), [[item]], str([item])):
+        assert chunks_of(value, [], max_chunks=9) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"wording": "It lasts two years."}, Chunk("It lasts two years.")),
+        ({"heading": "Guide", "wording": "It lasts two years."}, Chunk("It lasts two years.")),
+        ({"title": "The hand book", "wording": "It lasts two years."},
+         Chunk("It lasts two years.", source="The hand book")),
+        ({"id": 7, "score": 0.5, "wording": "It lasts two years."}, Chunk("It lasts two years.", "7", 0.5)),
+        ({"marks": ["lamp one", "lamp two"], "wording": "It lasts two years."}, Chunk("It lasts two years.")),
+        ({"heading": "The hand book", "blob": {"text": "It lasts two years."}}, Chunk("It lasts two years.")),
+    ],
+)  # fmt: skip
+def test_the_one_text_of_an_item_is_its_passage_and_its_key_no_id(item: dict[str, Any], expected: Chunk) -> None:
+    for value in ([item, item], [[item, item]], [[item], [item]]):
+        assert chunks_of(value, [], max_chunks=9) == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    "item", [{"heading": "The hand book", "wording": "It lasts two years."}, {"名目": "手册", "条文": "保修期为两年。"}]
+)
+def test_an_item_with_several_texts_under_unknown_keys_is_refused(item: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError) as caught:
+        chunks_of([item, item], [], max_chunks=9)
+    assert caught.value.reason == "bad_context_shape"
+    assert all(name in caught.value.detail for name in item)
+
+
+def test_a_title_alone_is_no_passage() -> None:
+    with pytest.raises(DecodeError):
+        chunks_of([{"title": "The hand book", "url": "https://example.org/book"}], [], max_chunks=9)
+
+
+def test_an_object_that_describes_itself_is_no_map_of_passages() -> None:
+    value = {"title": "The hand book", "wording": "It lasts two years."}
+    assert chunks_of(value, [], max_chunks=9) == [Chunk("It lasts two years.", source="The hand book")]
+
+
 @pytest.mark.parametrize("value", [42, 4.5, True, [1, 2], [[1]], [{"id": 1}], {"a": {"b": 3}}, [{"text": 5}]])
 def test_unknown_shapes_are_refused(value: Any) -> None:
     with pytest.raises(DecodeError) as caught:
