@@ -31,6 +31,9 @@ _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a"
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False, "nan": None, "inf": None, "NaN": None,
                               "null": None, "true": True, "false": False, "Ellipsis": None}  # fmt: skip
 _START = re.compile(r"[\[({]|[A-Za-z_][\w.]*[(=]")
+_ONE_VALUE = {"UUID", "Decimal", "ObjectId", "PosixPath", "Path", "tensor", "float16", "float32", "float64", "int32",
+              "int64", "str_"}  # fmt: skip
+"""Calls that show one value: `np.float64(0.9)`, `tensor(0.9)`."""
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -191,7 +194,7 @@ def _call(text: str, name: str, at: int, depth: int) -> tuple[Any, int]:
         at = _separator(text, at, ")")
     if name.rpartition(".")[2] in ("array", "deque", "tuple", "list", "set", "frozenset", "OrderedDict", "dict"):
         return (positional[0] if positional else []), at + 1
-    if name.rpartition(".")[2] in ("UUID", "Decimal", "ObjectId", "PosixPath", "Path") and positional:
+    if name.rpartition(".")[2] in _ONE_VALUE and positional:
         return positional[0], at + 1
     if positional:
         found["__arguments__"] = positional

@@ -107,14 +107,15 @@ def _collect_list(value: list[Any], out: list[Chunk], repairs: list[str], limit:
     if len(value) > limit * 4:
         raise _too_many(len(value), limit)
     if len(value) == 2 and depth > 0:
-        left, right = value
-        if isinstance(right, (int, float)) and not isinstance(right, bool) and isinstance(left, (dict, str)):
+        left, right = value if _is_number(value[1]) else reversed(value)
+        if _is_number(right) and isinstance(left, (dict, str)):
             # A pair of document and score, as a similarity search returns it.
             scored: list[Chunk] = []
             _collect(left, scored, repairs, limit, depth + 1)
             score = read_number(right, repairs)
             out.extend(Chunk(c.text, c.id, score if c.score is None else c.score, c.source) for c in scored)
             return
+        left, right = value
         if isinstance(left, str) and isinstance(right, list) and right and all(isinstance(s, str) for s in right):
             # A title and its sentences.
             _add(_sentences(right), {"title": left}, out, repairs, limit)
@@ -125,6 +126,10 @@ def _collect_list(value: list[Any], out: list[Chunk], repairs: list[str], limit:
                 _collect_unnamed(item, out, repairs, limit, depth + 1)
         else:
             _collect(item, out, repairs, limit, depth + 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _sentences(parts: list[str]) -> str:
@@ -313,6 +318,9 @@ def holds_passages(value: Any, depth: int = 0) -> bool:
     if isinstance(value, list):
         if all(item is None or isinstance(item, str) for item in value):
             return True
+        if len(value) == 2 and any(map(_is_number, value)):
+            # Text and score: a row of a table has words, too, but no sentences.
+            return any(is_prose(part) if isinstance(part, str) else holds_passages(part, depth + 1) for part in value)
         return any(isinstance(item, (dict, list)) and holds_passages(item, depth + 1) for item in value[:20])
     if not isinstance(value, dict):
         return False

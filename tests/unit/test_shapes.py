@@ -108,6 +108,33 @@ def test_an_item_with_several_texts_under_unknown_keys_is_refused(item: dict[str
     assert all(name in caught.value.detail for name in item)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        '[("It lasts two years.", 0.9), ("Back in 30 days.", 0.5)]',
+        "[('It lasts two years.', np.float64(0.9)), ('Back in 30 days.', np.float32(0.5))]",
+        "[('It lasts two years.', tensor(0.9)), ('Back in 30 days.', tensor(0.5))]",
+        "(('It lasts two years.', 0.9), ('Back in 30 days.', 0.5))",
+        "[(0.9, 'It lasts two years.'), (0.5, 'Back in 30 days.')]",
+        "[(Document(page_content='It lasts two years.'), 0.9), (Document(page_content='Back in 30 days.'), 0.5)]",
+        ["('It lasts two years.', 0.9)", "('Back in 30 days.', 0.5)"],
+        '[["It lasts two years.", 0.9], ["Back in 30 days.", 0.5]]',
+        [["It lasts two years.", 0.9], ["Back in 30 days.", 0.5]],
+        [[0.9, "It lasts two years."], [0.5, "Back in 30 days."]],
+        {"results": [["It lasts two years.", 0.9], ["Back in 30 days.", 0.5]]},
+    ],
+)
+def test_pairs_of_text_and_score(value: Any) -> None:
+    assert chunks_of(value, [], max_chunks=9) == [
+        Chunk("It lasts two years.", score=0.9), Chunk("Back in 30 days.", score=0.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ['["lamp", 5]', '[["lamp", 5], ["desk", 7]]', "(5, 7)"])
+def test_a_row_of_a_table_is_no_pair(value: str) -> None:
+    assert texts(value) == [value]
+
+
 def test_a_title_alone_is_no_passage() -> None:
     with pytest.raises(DecodeError):
         chunks_of([{"title": "The hand book", "url": "https://example.org/book"}], [], max_chunks=9)
