@@ -1,7 +1,8 @@
 """Bytes to a JSON document: framing, compression, encoding, numbers, duplicate keys, depth.
 
-orjson reads first. Where it refuses, or where a key may stand twice, the standard library reads again with hooks; the
-two give the same document for every input that both accept (tests/unit/test_decode_json.py).
+orjson reads first. Where it refuses, where a key may stand twice, or where it may have rounded a whole number beyond
+64 bits (an id) to a float, the standard library reads again with hooks; else the two give the same document for every
+input that both accept (tests/unit/test_decode_json.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ HARD_DEPTH = 400
 """Nesting that is refused whatever the settings say: the standard library's reader recurses."""
 MAX_PRINTED = 2_000_000
 """Characters of a record that is tried as a printed dict."""
+MAX_DIGITS = 309
+"""Characters of a whole number from which on it may be beyond a float's range (1.8e308)."""
 MAX_PREFIX = 2000
 """Bytes of plain text (a log line's head) that may stand in front of the JSON object."""
 
@@ -74,29 +77,38 @@ def read_json(raw: bytes, max_depth: int, read: Read, *, prefix_allowed: bool = 
         document = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return _read_slowly(raw, max_depth, read, prefix_allowed)
-    keys, depth = _keys_and_depth(document)
+    keys, depth, rounded = _measured(document)
     if depth > min(max_depth, HARD_DEPTH):
         raise _too_deep(depth, max_depth)
-    if keys != len(_KEY.findall(raw)):
+    if rounded or keys != len(_KEY.findall(raw)):
         # Either a text holds `":`, or a key stands twice: only the slow reader can tell.
         return _read_slowly(raw, max_depth, read, prefix_allowed)
     return document
 
 
-def _keys_and_depth(document: Any) -> tuple[int, int]:
-    keys, depth = 0, 0
+def _measured(document: Any) -> tuple[int, int, bool]:
+    """The number of keys, the depth, and whether a float may be a whole number that 64 bits do not hold."""
+    keys, depth, rounded = 0, 0, _beyond_64_bits(document)
     level = [document]
     while level:
         deeper: list[Any] = []
         for node in level:
             if type(node) is dict:
                 keys += len(node)
-                deeper.extend([v for v in node.values() if type(v) is dict or type(v) is list])
+                inner: Any = node.values()
             elif type(node) is list:
-                deeper.extend([v for v in node if type(v) is dict or type(v) is list])
+                inner = node
+            else:
+                continue
+            deeper.extend([v for v in inner if type(v) is dict or type(v) is list])
+            rounded = rounded or any(_beyond_64_bits(v) for v in inner if type(v) is float)
         level = deeper
         depth += 1
-    return keys, depth
+    return keys, depth, rounded
+
+
+def _beyond_64_bits(value: Any) -> bool:
+    return type(value) is float and not -(2.0**63) < value < 2.0**63
 
 
 def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -> Any:
@@ -113,12 +125,8 @@ def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -
         return value
 
     def integer(literal: str) -> int | float | None:
-        # As orjson: an integer outside 64 bits is a float.
-        if len(literal) < 19:
-            return int(literal)
-        if len(literal) <= 20 and -(2**63) <= int(literal) < 2**64:
-            return int(literal)
-        return number(literal)
+        # An id keeps all its digits; what no float can hold is no number to anybody.
+        return int(literal) if len(literal) < MAX_DIGITS else number(literal)
 
     def constant(_: str) -> None:
         read.repairs.append(Repair.NON_FINITE_NUMBER)
@@ -151,7 +159,7 @@ def _read_slowly(raw: bytes, max_depth: int, read: Read, prefix_allowed: bool) -
         document = read_json(text[start:].encode(), max_depth, read)
         read.repairs.append(Repair.TEXT_BEFORE_JSON)
         return document
-    depth = _keys_and_depth(document)[1]
+    depth = _measured(document)[1]
     if depth > min(max_depth, HARD_DEPTH):
         raise _too_deep(depth, max_depth)
     if _SURROGATE_ESCAPE.search(raw):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from consumer.decoding.json_bytes import HARD_DEPTH, Read, read_json
 from consumer.decoding.python_repr import NotARepr, read_repr
 from consumer.decoding.reasons import DecodeError, Repair
@@ -28,8 +26,8 @@ def opened(value: Any) -> Any:
         return value
     if isinstance(inner, str) and inner.lstrip()[:1] in ("{", "["):
         try:
-            inner = orjson.loads(inner)
-        except orjson.JSONDecodeError:
+            inner = read_json(inner.encode("utf-8", "surrogatepass"), HARD_DEPTH, Read(None))
+        except DecodeError:
             return value
     return inner if isinstance(inner, (dict, list)) else value
 

@@ -10,6 +10,8 @@ import re
 from typing import Any
 
 MAX_NESTING = 40
+MAX_DIGITS = 309
+"""Characters of a whole number from which on it is read as a float."""
 CLASS = "__class__"
 """Key under which the name of a printed object's class is kept, e.g. `Document`."""
 
@@ -116,7 +118,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
 
 def _number(literal: str) -> int | float | None:
     try:
-        return int(literal) if len(literal) < 19 else float(literal)
+        return int(literal) if len(literal) < MAX_DIGITS else float(literal)
     except ValueError:
         try:
             return float(literal)

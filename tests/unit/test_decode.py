@@ -300,3 +300,29 @@ def test_chinese_field_names(question: str, contexts: str, answer: str) -> None:
         event = decode(logged).event
         assert (event.question, event.answer) == ("保修多久？", "两年。")
         assert event.contexts == (Chunk("保修期为两年。", source="手册"),)
+
+
+@pytest.mark.parametrize("number", [12345678901234567890123, 18446744073709551617, 2**64 - 1, 2**53 + 1, 10**250 + 1])
+def test_whole_number_ids_keep_all_digits(number: int) -> None:
+    one = f'{{"text": "{P1}", "id": {number}}}'
+    texts = json.dumps(f"[{one}]")
+    printed = json.dumps(f"[{{'text': '{P1}', 'id': {number}}}]")
+    twice = json.dumps(json.dumps(f"[{one}]"))
+    for contexts in (f"[{one}]", texts, printed, twice):
+        for extra in ("", f', "note": "\\": ", "labels": {{"n": {number}}}'):
+            body = '{"id": %d, "question": "q", "trace_id": %d, "answer": "a", "contexts": %s%s}'
+            record = body % (number, number, contexts, extra)
+            for raw in (record.encode(), json.dumps(record).encode(), json.dumps({"message": record}).encode()):
+                event = decode(raw).event
+                assert (event.id, event.trace_id, event.contexts[0].id) == (str(number),) * 3
+                assert event.labels == ({"n": str(number)} if extra else {})
+
+
+def test_a_number_beyond_all_bounds_does_no_harm() -> None:
+    body = (
+        '{"id": 1%s, "timestamp": 1%s, "feedback": %s, "question": "q", "answer": "a", '
+        '"contexts": [{"text": "t", "score": %s}]}'
+    )
+    for zeros in (30, 308, 309, 5000):
+        event = decode((body % (("0" * zeros,) * 2 + ("1" + "0" * zeros,) * 2)).encode()).event
+        assert event.timestamp == 1_750_000_000.0
