@@ -45,7 +45,12 @@ def command(ctx: click.Context, file: str, as_json: bool, form: str) -> None:
         raise click.UsageError(str(error)) from None
     shown = _as_json if as_json else _as_text
     refused = total = 0
-    for number, value in enumerate(_records(_read(file, chosen.max_bytes)), 1):
+    raw = _read(file)
+    body = _unpacked(file, raw)
+    values = list(_records(body))
+    for note in _not_so_on_the_topic(decoder, raw, body, values, chosen):
+        click.echo(note, err=as_json)
+    for number, value in enumerate(values, 1):
         total += 1
         try:
             decoded = decoder.decode(value, fallback_id=f"{FALLBACK}{number}", broker_time=None)
@@ -62,17 +67,40 @@ def command(ctx: click.Context, file: str, as_json: bool, form: str) -> None:
         sys.exit(1)
 
 
-def _read(file: str, max_bytes: int) -> bytes:
+def _read(file: str) -> bytes:
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from None
+
+
+def _unpacked(file: str, raw: bytes) -> bytes:
     if raw[:2] != b"\x1f\x8b":
         return raw
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:
         raise click.UsageError(f"{file}: not a whole gzip file: {error}") from None
+
+
+def _not_so_on_the_topic(
+    decoder: Decoder, raw: bytes, body: bytes, values: list[bytes], chosen: settings.Decode
+) -> Iterator[str]:
+    """What this command takes off a file, and the scorer does not take off a record."""
+    if body is not raw and not chosen.gzip:
+        yield (
+            f"note: the file is unpacked here; on the topic a gzip value is refused as {Refusal.UNSUPPORTED_FORMAT}, "
+            "unless decode.gzip = true"
+        )
+    if len(values) > 1 and body.lstrip()[:1] == b"[":
+        try:
+            decoder.decode(body, fallback_id=FALLBACK, broker_time=None)
+        except DecodeError as error:
+            if error.reason != Refusal.NOT_JSON:
+                yield (
+                    f"note: the {len(values)} items of a JSON list are shown one by one; on the topic, as one record, "
+                    f"the list is refused as {error.reason}: write one event a record"
+                )
 
 
 def _records(raw: bytes) -> Iterator[bytes]:

@@ -101,7 +101,8 @@ def _measured(document: Any) -> tuple[int, int, bool]:
             else:
                 continue
             deeper.extend([v for v in inner if type(v) is dict or type(v) is list])
-            rounded = rounded or any(_beyond_64_bits(v) for v in inner if type(v) is float)
+            floats = [v for v in inner if type(v) is float]
+            rounded = rounded or (bool(floats) and (_beyond_64_bits(max(floats)) or _beyond_64_bits(min(floats))))
         level = deeper
         depth += 1
     return keys, depth, rounded
@@ -266,9 +267,17 @@ def _gunzip(raw: bytes, max_bytes: int, allowed: bool) -> bytes:
 def _bad_encoding(raw: bytes, error: UnicodeDecodeError) -> DecodeError:
     return _not_text(raw) or DecodeError(
         Refusal.BAD_ENCODING,
-        f"byte 0x{raw[error.start]:02x} at {error.start} is not UTF-8 (Latin-1 or Windows-1252?); "
+        f"byte 0x{raw[error.start]:02x} at {error.start} is not UTF-8 ({_likely_encodings(raw)}?); "
         "let the producer write UTF-8",
     )
+
+
+def _likely_encodings(raw: bytes) -> str:
+    try:
+        raw.decode("gb18030")  # GBK is a part of it
+    except UnicodeDecodeError:
+        return "Latin-1 or Windows-1252"
+    return "GBK or GB18030, Latin-1 or Windows-1252"
 
 
 def _not_text(raw: bytes) -> DecodeError | None:

@@ -302,6 +302,26 @@ def test_chinese_field_names(question: str, contexts: str, answer: str) -> None:
         assert event.contexts == (Chunk("保修期为两年。", source="手册"),)
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"details": {"n1": {"type": "search-dataset-node", "paragraph_list": [{"content": P1, "title": "t"}]}}},
+        {"details": {"n0": {"type": "start-node"}, "n1": {"paragraph_list": [{"content": P1, "title": "t"}]}}},
+        {"details": {"search_step": {"step_type": "search_step", "paragraph_list": [{"content": P1, "title": "t"}]}}},
+        {"details": [{"paragraph_list": [{"content": P1, "title": "t"}]}]},
+        {"paragraph_list": [{"content": P1, "title": "t"}]},
+        {"details": json.dumps({"n1": {"paragraph_list": [{"content": P1, "title": "t"}]}})},
+    ],
+)
+def test_the_question_of_a_maxkb_record(extra: dict[str, Any]) -> None:
+    for record in (
+        {"problem_text": Q, "answer_text": A} | extra,
+        {"rows": [{"problem_text": Q, "answer_text": A} | extra]},
+    ):
+        event = decode(record).event
+        assert (event.question, event.answer, event.contexts) == (Q, A, (Chunk(P1, source="t"),))
+
+
 @pytest.mark.parametrize("number", [12345678901234567890123, 18446744073709551617, 2**64 - 1, 2**53 + 1, 10**250 + 1])
 def test_whole_number_ids_keep_all_digits(number: int) -> None:
     one = f'{{"text": "{P1}", "id": {number}}}'

@@ -51,6 +51,31 @@ def test_a_list_of_records() -> None:
     assert run("-", given=json.dumps([FLAT, FLAT, FLAT])).output.count("form native") == 3
 
 
+def test_a_list_is_said_to_be_no_record_of_a_topic(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(json.dumps([FLAT, FLAT]))
+    assert "batch_of_records" in run("list.json").output
+    shown = run("list.json", "--json")
+    assert "batch_of_records" in shown.stderr
+    assert len([json.loads(line) for line in shown.stdout.splitlines()]) == 2
+    for one in (FLAT, [FLAT]):
+        (tmp_path / "one.json").write_text(json.dumps(one))
+        assert "batch_of_records" not in run("one.json").output
+    assert "batch_of_records" not in run("-", given=f"{json.dumps(FLAT)}\n{json.dumps(FLAT)}\n").output
+
+
+def test_gzip_is_said_to_be_refused_on_a_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.json.gz").write_bytes(gzip.compress(json.dumps(FLAT).encode()))
+    told = run("one.json.gz")
+    assert told.exit_code == 0
+    assert "unsupported_format" in told.output
+    assert "decode.gzip" in told.output
+    assert "unsupported_format" in run("one.json.gz", "--json").stderr
+    monkeypatch.setenv("GROUNDWATCH__DECODE__GZIP", "true")
+    assert "unsupported_format" not in run("one.json.gz").output
+    (tmp_path / "list.json.gz").write_bytes(gzip.compress(json.dumps([FLAT, FLAT]).encode()))
+    assert "batch_of_records" in run("list.json.gz").output
+
+
 def test_the_unrecognised_record_lists_its_keys() -> None:
     result = run("-", given='{"foo": 1, "bar": 2}')
     assert result.exit_code == 1

@@ -67,6 +67,20 @@ def test_latin_1_overlong_and_encoded_surrogates_are_refused(raw: bytes) -> None
     assert "UTF-8" in detail(raw)
 
 
+@pytest.mark.parametrize("encoding", ["gbk", "gb18030"])
+@pytest.mark.parametrize("text", ["保修多久？两年。", "\u4fdd", "Warranty 保修"])
+def test_chinese_encodings_are_named(encoding: str, text: str) -> None:
+    raw = json.dumps({"question": text}, ensure_ascii=False).encode(encoding)
+    assert reason(raw) == "bad_encoding"
+    assert "GBK or GB18030" in detail(raw)
+    assert "GBK" in detail(b"2026-01-01 INFO " + raw)
+
+
+def test_bytes_that_no_chinese_encoding_has_are_not_called_so() -> None:
+    assert "Latin-1" in detail('{"a": "caf\xe9"}'.encode("latin-1"))
+    assert "GBK" not in detail('{"a": "caf\xe9"}'.encode("latin-1"))
+
+
 # field case 67
 def test_numbers_that_are_no_numbers_become_null() -> None:
     found = read(
