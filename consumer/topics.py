@@ -25,6 +25,10 @@ class TopicsError(Exception):
     """The broker cannot be reached or refuses; one line that says what to do."""
 
 
+class BrokerAway(TopicsError):
+    """No answer, for a reason that may pass."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic as it should be. `config` holds broker properties as text."""
@@ -85,7 +89,8 @@ def create_topics(settings: Settings, timeout: float) -> list[str]:
     `timeout` is in seconds, for each of the steps (find out, create, wait).
 
     Raises:
-        TopicsError: the broker is away, or refuses a topic.
+        BrokerAway: no broker answers.
+        TopicsError: the broker refuses a topic or this client.
     """
     with _admin(settings, timeout) as admin:
         there = admin.list_topics(timeout=timeout).topics
@@ -164,7 +169,9 @@ def _admin(settings: Settings, timeout: float) -> Iterator[AdminClient]:
         yield admin
     except KafkaException as error:
         admin.poll(0)
-        raise TopicsError(explain(error.args[0], heard, servers)) from None
+        refused = any(e.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) for e in heard)
+        fault = TopicsError if refused else BrokerAway
+        raise fault(explain(error.args[0], heard, servers)) from None
 
 
 def _was_created(topic: Topic, future: Any) -> bool:

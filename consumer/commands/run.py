@@ -14,15 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from consumer import logs
+from consumer import kafka_config, logs
 from consumer.cli import loaded_settings
 from consumer.health import ListenError, refuse_multiprocess
-from consumer.topics import TopicsError, create_topics
+from consumer.settings import Settings
+from consumer.stopping import heeded_signals
+from consumer.topics import BrokerAway, TopicsError, create_topics
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0
-BROKER_SECONDS = 10.0
+BROKER_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -30,22 +32,33 @@ _PR_SET_PDEATHSIG = 1
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Create the missing topics, then run scorer and monitor until Ctrl-C; when one ends, both end."""
-    settings = loaded_settings(ctx).settings
-    logs.configure(settings.logging)
-    try:
-        refuse_multiprocess(os.environ)
-        created = create_topics(settings, BROKER_SECONDS)
-    except (ListenError, TopicsError) as error:
-        raise click.ClickException(str(error)) from None
-    if created:
-        log.info("created the topics %s", ", ".join(created))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    own = [sys.executable, "-m", "consumer"] + ([] if ctx.obj is None else ["--settings", str(ctx.obj)])
-    failed = supervise({name: [*own, name] for name in ("score", "monitor")}, stop, STOP_SECONDS)
+    with heeded_signals() as stopping:
+        settings = loaded_settings(ctx).settings
+        logs.configure(settings.logging)
+        try:
+            refuse_multiprocess(os.environ)
+            kafka_config.check(settings.kafka)
+            created = _create_topics(settings)
+        except (ListenError, TopicsError, kafka_config.KafkaConfigError) as error:
+            raise click.ClickException(str(error)) from None
+        if created:
+            log.info("created the topics %s", ", ".join(created))
+        stop = threading.Event()
+        stopping.started(stop.set)
+        own = [sys.executable, "-m", "consumer"] + ([] if ctx.obj is None else ["--settings", str(ctx.obj)])
+        failed = supervise({name: [*own, name] for name in ("score", "monitor")}, stop, STOP_SECONDS)
     if failed is not None:
         raise click.ClickException(failed)
+
+
+def _create_topics(settings: Settings) -> list[str]:
+    """Create what is missing, as soon as a broker answers."""
+    while True:
+        try:
+            return create_topics(settings, BROKER_SECONDS)
+        except BrokerAway as error:
+            log.warning("waiting for Kafka: %s", error)
+            time.sleep(1.0)
 
 
 def supervise(commands: Mapping[str, Sequence[str]], stop: threading.Event, stop_seconds: float) -> str | None:

@@ -19,11 +19,11 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
-from consumer.commands.score import build
 from consumer.embedders import evaluator_over, vector_metrics
 from consumer.health import Pulse
 from consumer.scorer import Scorer
 from consumer.scorer_metrics import ScorerMetrics
+from consumer.scoring_process import build
 from consumer.settings import Settings
 from consumer.topics import create_topics
 from metrics.evaluation import Evaluator

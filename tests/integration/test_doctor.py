@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 import redis
 
-from consumer.doctor import Check, check_broker, check_model, check_redis, check_sampling, check_segments, examine
+from consumer.doctor import (
+    Check,
+    check_broker,
+    check_client,
+    check_model,
+    check_redis,
+    check_sampling,
+    check_segments,
+    examine,
+)
 from consumer.embedded import embedded_redis, free_port
 from consumer.settings import Redis, Settings
 from consumer.settings_source import load
@@ -188,10 +197,8 @@ def test_multiprocess_mode_is_refused() -> None:
     assert levels(checks)["environment"] == "fail"
 
 
-def test_topics_with_two_roles_fail() -> None:
-    loaded = load(
-        None, {"GROUNDWATCH__TOPICS__FLAGGED": "qa.scores", "GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    )
-    first = next(examine(loaded, {}, 0.5))
-    assert first.level == "fail"
-    assert "qa.scores" in first.found
+def test_a_client_property_that_nobody_knows_fails() -> None:
+    loaded = load(None, {"GROUNDWATCH__KAFKA__CONSUMER__FETCH_MIN_BYTE": "1"})
+    (check,) = check_client(loaded.settings.kafka)
+    assert check.level == "fail"
+    assert "fetch.min.byte" in check.found

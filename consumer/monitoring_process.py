@@ -1,0 +1,177 @@
+"""The monitor process, from settings to a running agent and out again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from prometheus_client import CollectorRegistry
+
+from consumer import kafka_config
+from consumer.case_reader import keeping_cases
+from consumer.case_store import CaseStoreError
+from consumer.health import HealthServer, ListenError, Pulse
+from consumer.monitor import Monitor, MonitorStopped
+from consumer.rebuild import Rebuild
+from consumer.scorebook import Scorebook
+from consumer.settings import Settings
+from consumer.stopping import Stopping, leave_after
+from metrics.exposition import GuardedCollector
+
+log = logging.getLogger(__name__)
+
+BROKER_SECONDS = 5.0
+STOP_SECONDS = 9.5
+"""From the signal to the end of the process at the latest; brokers that hang hold the client's threads for longer."""
+FAULTS = (MonitorStopped, ListenError, CaseStoreError, kafka_config.KafkaConfigError)
+"""What `run` raises with a message for a person."""
+
+
+def run(settings: Settings, stopping: Stopping) -> None:
+    """Monitor until SIGTERM or SIGINT, which `stopping` hears.
+
+    Raises:
+        MonitorStopped: the score topic is missing or forbidden, or reading it stands still.
+        ListenError: the metrics address is taken.
+        CaseStoreError: `redis.cases_url` is no URL of a Redis.
+        KafkaConfigError: the client refuses a property of the settings.
+    """
+    kafka_config.check(settings.kafka)
+    own = version("groundwatch")
+    pulse = Pulse(time.monotonic)
+    threading.excepthook = _thread_ended
+    holder: list[Monitor] = []
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(GuardedCollector(lambda: holder[0].collect() if holder else ()))
+
+    def ready() -> tuple[bool, str]:
+        return holder[0].ready() if holder else (False, "waiting for Kafka")
+
+    with HealthServer(settings.metrics.monitor.listen, registry, healthy=pulse.check, ready=ready) as server:
+        log.info(
+            "groundwatch %s monitor: topic %s, windows %s, group %s, metrics on http://%s/metrics",
+            own, settings.topics.scores, ", ".join(settings.monitor.windows), settings.monitor.group, server.address,
+        )  # fmt: skip
+        partitions = await_topic(settings, pulse)
+        pulse.end("start")
+        stop = _Stop()
+        stopping.started(stop.ask)
+        book = Scorebook(settings, time.time)
+        skip_what_is_too_old(settings, book, partitions, stop.asked)
+        with keeping_cases(settings, pulse, registry, now=time.time, monotonic=time.monotonic):
+            asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
+
+
+class _Stop:
+    """Set once, from the thread that hears signals; whatever then holds the process holds it no longer than the
+    deadline."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._wakes: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self) -> None:
+        with self._lock:
+            if self.asked.is_set():
+                return
+            self.asked.set()
+            leave_after(STOP_SECONDS).start()
+            if self._wakes is not None:
+                self._wakes()
+
+    def on_asked(self, wake: Callable[[], object]) -> None:
+        """Call `wake` when asked, or now where that was before."""
+        with self._lock:
+            self._wakes = wake
+            if self.asked.is_set():
+                wake()
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    """The Kafka client's own thread raises when it is stopped while the broker is away: one line, no traceback."""
+    name = "?" if ended.thread is None else ended.thread.name
+    log.warning("thread %s ended: %s", name, ended.exc_type.__name__)
+    log.debug("thread %s ended", name, exc_info=ended.exc_value)
+
+
+async def _monitor(
+    settings: Settings,
+    book: Scorebook,
+    pulse: Pulse,
+    own: str,
+    partitions: tuple[int, ...],
+    holder: list[Monitor],
+    stop: _Stop,
+) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    stop.on_asked(lambda: loop.call_soon_threadsafe(stopping.set))
+    if stop.asked.is_set():
+        return
+    monitor = Monitor(
+        settings, book, pulse, version=own, partitions=partitions, now=time.time, monotonic=time.monotonic
+    )
+    holder.append(monitor)
+    await monitor.run(stopping)
+
+
+def await_topic(settings: Settings, pulse: Pulse) -> tuple[int, ...]:
+    """Wait for a broker, then insist on the score topic; its partitions.
+
+    Raises:
+        MonitorStopped: the topic is missing or forbidden, or the broker refuses the credentials.
+    """
+    refused: list[str] = []
+
+    def on_error(error: KafkaError) -> None:
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            refused.append(error.str())
+
+    config = kafka_config.client(settings.kafka) | {"error_cb": on_error}
+    admin = AdminClient(config, logger=logging.getLogger("librdkafka"))
+    name = settings.topics.scores
+    while True:
+        pulse.beat("start")
+        try:
+            topic = admin.list_topics(timeout=BROKER_SECONDS).topics.get(name)
+        except KafkaException as error:
+            admin.poll(0)
+            if refused:
+                raise MonitorStopped(f"Kafka refused this client: {refused[0]}; check the [kafka] settings") from None
+            log.warning("waiting for Kafka at %s: %s", settings.kafka.bootstrap_servers, error.args[0].str())
+            time.sleep(1.0)
+            continue
+        if topic is None or topic.error is not None:
+            fault = "missing" if topic is None or topic.error is None else topic.error.str()
+            raise MonitorStopped(
+                f"the score topic {name} cannot be used: {fault}; run `groundwatch topics create`, or grant access"
+            )
+        partitions = tuple(sorted(topic.partitions))
+        if len(partitions) > 1:
+            log.warning(
+                "%s has %d partitions: with more than one monitor each shows only a part; make it one partition",
+                name, len(partitions),
+            )  # fmt: skip
+        return partitions
+
+
+def skip_what_is_too_old(
+    settings: Settings, book: Scorebook, partitions: tuple[int, ...], stop: threading.Event
+) -> None:
+    """Begin at the longest window where the group is behind it; failing that, everything is read, which only takes
+    longer."""
+    rebuild = Rebuild(settings, book, now=time.time, monotonic=time.monotonic, stop=stop, beat=lambda: None)
+    try:
+        skipped = rebuild.skip_what_is_too_old(partitions)
+    except KafkaException as error:
+        log.info("the group's position is left as it is: %s", error.args[0].str())
+        return
+    if skipped:
+        log.warning("skipped %d score records that are older than the longest window", skipped)
