@@ -24,6 +24,10 @@ SHOWN = 160
 """Characters of a text that the listing shows."""
 SHOWN_CHUNKS = 8
 FALLBACK = "record-"
+_UNPACKED = (
+    f"note: the file is unpacked here; on the topic a gzip value is refused as {Refusal.UNSUPPORTED_FORMAT}, "
+    "unless decode.gzip = true"
+)
 
 
 @click.command(name="decode")
@@ -47,10 +51,12 @@ def command(ctx: click.Context, file: str, as_json: bool, form: str) -> None:
     refused = total = 0
     raw = _read(file)
     body = _unpacked(file, raw)
-    values = list(_records(body))
-    for note in _not_so_on_the_topic(decoder, raw, body, values, chosen):
-        click.echo(note, err=as_json)
-    for number, value in enumerate(values, 1):
+    items = _items(body)
+    if body is not raw and not chosen.gzip:
+        click.echo(_UNPACKED, err=as_json)
+    if items:
+        click.echo(_listed(decoder, body, len(items)), err=as_json, nl=False)
+    for number, value in enumerate(items or _records(body), 1):
         total += 1
         try:
             decoded = decoder.decode(value, fallback_id=f"{FALLBACK}{number}", broker_time=None)
@@ -83,40 +89,43 @@ def _unpacked(file: str, raw: bytes) -> bytes:
         raise click.UsageError(f"{file}: not a whole gzip file: {error}") from None
 
 
-def _not_so_on_the_topic(
-    decoder: Decoder, raw: bytes, body: bytes, values: list[bytes], chosen: settings.Decode
-) -> Iterator[str]:
-    """What this command takes off a file, and the scorer does not take off a record."""
-    if body is not raw and not chosen.gzip:
-        yield (
-            f"note: the file is unpacked here; on the topic a gzip value is refused as {Refusal.UNSUPPORTED_FORMAT}, "
-            "unless decode.gzip = true"
+def _listed(decoder: Decoder, body: bytes, items: int) -> str:
+    """A line that says how the scorer takes a list which is shown item by item here; blank where it reads it, too."""
+    try:
+        decoder.decode(body, fallback_id=FALLBACK, broker_time=None)
+    except DecodeError as error:
+        return (
+            f"note: the {items} items of a JSON list are shown one by one; on the topic, as one record, the list is "
+            f"refused as {error.reason}: write one event a record\n"
         )
-    if len(values) > 1 and body.lstrip()[:1] == b"[":
-        try:
-            decoder.decode(body, fallback_id=FALLBACK, broker_time=None)
-        except DecodeError as error:
-            if error.reason != Refusal.NOT_JSON:
-                yield (
-                    f"note: the {len(values)} items of a JSON list are shown one by one; on the topic, as one record, "
-                    f"the list is refused as {error.reason}: write one event a record"
-                )
+    return ""
+
+
+def _items(raw: bytes) -> list[bytes]:
+    """The items of a JSON list of several objects; none of any other file."""
+    if raw.lstrip()[:1] != b"[":
+        return []
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return []
+    if len(document) < 2 or not all(isinstance(item, dict) for item in document):
+        return []
+    return [json.dumps(item).encode() for item in document]
 
 
 def _records(raw: bytes) -> Iterator[bytes]:
-    """The whole file where it is one JSON document (or no text), the items of a JSON list of objects, else the lines
-    that are not blank."""
+    """The whole file where it is one JSON document (or no text), else the lines that are not blank."""
     lines = [line for line in raw.split(b"\n") if line.strip()]
     try:
-        document = json.loads(raw) if raw[:1] not in (b"\x00", b"\x03") else None
+        if raw[:1] not in (b"\x00", b"\x03"):
+            json.loads(raw)
     except (ValueError, RecursionError):
         # A pretty-printed document with a fault in it is still one record: its lines are no JSON of their own.
         one = len(lines) == 1 or (bool(lines) and lines[0].strip() in (b"{", b"["))
         yield from [raw] if one else lines
         return
-    if isinstance(document, list) and len(document) > 1 and all(isinstance(item, dict) for item in document):
-        yield from (json.dumps(item).encode() for item in document)
-    elif raw.strip():
+    if raw.strip():
         yield raw
 
 

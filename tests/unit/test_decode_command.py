@@ -60,6 +60,8 @@ def test_a_list_is_said_to_be_no_record_of_a_topic(tmp_path: Path) -> None:
     for one in (FLAT, [FLAT]):
         (tmp_path / "one.json").write_text(json.dumps(one))
         assert "batch_of_records" not in run("one.json").output
+    for lines in (f"[{json.dumps(FLAT)},\n{json.dumps(FLAT)}", '[{"question": "保修"},\n{}]'.encode("gbk")):
+        assert "note:" not in run("-", given=lines).output
     assert "batch_of_records" not in run("-", given=f"{json.dumps(FLAT)}\n{json.dumps(FLAT)}\n").output
 
 
