@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +16,15 @@ from metrics.evaluation import Evaluation, Evaluator
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
+BACKGROUND = 10
+"""The niceness of the inference thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One sampled event, and what to call with its evaluation; `probability` is that of being scored."""
+    """One sampled event, and what to call with its evaluation."""
 
     sampled: Sampled
-    probability: float
     done: Callable[[Evaluation], None]
 
 
@@ -75,6 +78,7 @@ class Inference:
         self._thread.join(seconds)
 
     def _loop(self) -> None:
+        _yield_to_others()
         while (batch := self._gather()) is not None:
             self._beat()
             if batch:
@@ -108,3 +112,12 @@ class Inference:
         self._served(len(batch), self._now() - begun)
         for job, evaluation in zip(batch, evaluations, strict=True):
             job.done(evaluation)
+
+
+def _yield_to_others() -> None:
+    """Scoring is background work: on a full machine the poll thread, which keeps the topic's lag bounded, goes first.
+
+    On Linux the priority is the thread's own, and the model's helper threads inherit it; elsewhere nothing changes.
+    """
+    if sys.platform.startswith("linux"):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND)

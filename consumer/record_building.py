@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -11,7 +11,7 @@ from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Event, content_hash
 from metrics.faithfulness import count
 from metrics.flags import fault_of, flags_of
-from metrics.outcome import Reason, Scored, Unscored
+from metrics.outcome import Scored
 
 
 def build_record(
@@ -34,7 +34,7 @@ def build_record(
 
     Args:
         event: As decoded and redacted; `content_hash` is taken of this, so redaction settings are part of it.
-        evaluation: One outcome per metric; `all_unscored` makes it for an event that was not evaluated.
+        evaluation: One outcome per metric.
         probability: Inclusion probability of the event, in (0, 1]; every metric has it unless
             `metric_probabilities` says otherwise (a costly metric that a budget or shedding thinned further).
         sampled_by: `rate` or `rule:NAME`.
@@ -82,11 +82,6 @@ def build_record(
         sketch=evaluation.sketch,
         cost=judged.cost if judged is not None else {},
     )
-
-
-def all_unscored(metrics: Iterable[str], reason: Reason) -> Evaluation:
-    """What stands in for the evaluation of an event that was not evaluated, e.g. because it was shed."""
-    return Evaluation({name: Unscored(reason) for name in metrics}, {})
 
 
 def encodable(text: str) -> str:

@@ -61,8 +61,7 @@ class Audit:
 
 
 class Results:
-    """Builds records and case files, for the stream and for `score-file` alike. In the scorer it is called by the
-    inference thread, and by the poll thread for what was shed."""
+    """Builds records and case files, for the stream and for `score-file` alike."""
 
     def __init__(
         self,
@@ -78,8 +77,8 @@ class Results:
         self._thresholds = ThresholdTable(settings.thresholds)
         self._audit = Audit(settings.cases.audit_share, settings.sampling.salt, settings.cases.audit_per_hour)
 
-    def of(self, sampled: Sampled, evaluation: Evaluation, probability: float) -> Result:
-        """`probability` is that of the event being scored: its sampling probability, less what was shed."""
+    def of(self, sampled: Sampled, evaluation: Evaluation) -> Result:
+        """The record of an evaluated event, and its case file where it is flagged or audited."""
         now = self._wall_clock()
         record = build_record(
             sampled.event,
@@ -94,7 +93,6 @@ class Results:
             run=self._settings.scorer.run,
             scored_time=now,
             thresholds=self._thresholds.of(sampled.segment),
-            metric_probabilities=dict.fromkeys(self._definitions, probability),
         )
         audited = bool(record.scores) and self._audit.chooses(record.id, now)
         why = (("flagged",) if record.flags else ()) + (("audit",) if audited else ())

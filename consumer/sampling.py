@@ -79,6 +79,8 @@ class Sampler:
         """Whether anything is decided from headers; a caller may leave them unread where it is False."""
         self.samples_early = self.highest_rate < 1.0 and (self._key_is_id or bool(self._id_header))
         """Whether stage 1 can drop anything: an id that is seen before decoding, and a rate below 1."""
+        self.decides_early = self.samples_early and not settings.segment_rates and not settings.always
+        """Whether stage 1 is the whole decision: one rate for all, at which everything that it keeps is sampled."""
         self._early = _threshold(self.highest_rate)
 
     def early_id(self, key: bytes | None, headers: Headers | None) -> bytes | None:
@@ -102,6 +104,10 @@ class Sampler:
         if not self._header_rules:
             return False
         return headers is None or self._by_header(headers) is not None
+
+    def unit_of(self, event_id: bytes) -> float:
+        """The place of an event in [0, 1)."""
+        return unit_interval(self._salt, event_id)
 
     def keep_early_ids(self, event_ids: Iterable[bytes]) -> list[bool]:
         """`keep_early` for many ids at once, for settings without a header rule."""

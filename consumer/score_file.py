@@ -182,8 +182,8 @@ def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Itera
             continue
         event = read.event
         segment, labels = how.segmenter.segment(event), how.segmenter.contrast(event)
-        sampled = Sampled(event, segment, labels, Position(how.source, 0, read.number), 1.0, "rate", 0.0)
-        result = how.results.of(sampled, next(evaluations), 1.0)
+        sampled = Sampled(event, segment, labels, Position(how.source, 0, read.number), 1.0, "rate")
+        result = how.results.of(sampled, next(evaluations))
         yield line, Done(result.record, result.case, len(event.answer or ""), read.form, read.repairs)
 
 

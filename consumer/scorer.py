@@ -17,13 +17,12 @@ from consumer.deadletters import dead_letter
 from consumer.delivered import Delivered, broker_time, consume, position
 from consumer.health import Pulse
 from consumer.inference import Inference, Job
-from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut
+from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut, Shed
 from consumer.offsets import Offsets, Partition, Watermark
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.partitions import Partitions
-from consumer.record_building import all_unscored
 from consumer.results import Results, outputs_of
-from consumer.sampling import KeyCheck, KeyIsNotId, Sampler
+from consumer.sampling import Decision, KeyCheck, KeyIsNotId, Sampler
 from consumer.scorer_metrics import Ending, ScorerMetrics
 from consumer.settings import Settings
 from metrics.evaluation import Evaluation, Evaluator
@@ -181,13 +180,11 @@ class Scorer:
     def _take(self, records: Sequence[Delivered]) -> None:
         """Count, sample early, and take in what is kept. This loop runs for every event on the topic."""
         check_keys = self._settings.sampling.key_is_id and not self._key_check.done
+        sampler = self._sampler
+        early_id, keep_early, reads_headers = sampler.early_id, sampler.keep_early, sampler.reads_headers
         delivered: dict[Partition, int] = {}
         dropped: dict[Partition, int] = {}
-        early_id, keep_early, reads_headers = (
-            self._sampler.early_id,
-            self._sampler.keep_early,
-            self._sampler.reads_headers,
-        )
+        shed: dict[Partition, int] = {}
         for record in records:
             error = record.error()
             if error is not None:
@@ -206,12 +203,30 @@ class Scorer:
             if unit_id is not None and not keep_early(unit_id, headers):
                 watermark.pass_over(record.offset())
                 dropped[partition] = dropped.get(partition, 0) + 1
+            elif unit_id is not None and self._sheds_early(record, unit_id):
+                watermark.pass_over(record.offset())
+                shed[partition] = shed.get(partition, 0) + 1
             else:
                 self._take_in(record, partition, watermark, unit_id)
         for partition, events in delivered.items():
             self._metrics.events_in.labels(partition[0], str(partition[1])).inc(events)
         for partition, events in dropped.items():
             self._metrics.ended(partition, Ending.SAMPLED_OUT, events)
+        for partition, events in shed.items():
+            self._shed(partition, events)
+
+    def _sheds_early(self, record: Delivered, unit_id: bytes) -> bool:
+        """While shedding, what one rate for all has sampled is let go before it is decoded; a tombstone stays one."""
+        if not self._admission.shedding or not self._sampler.decides_early or not len(record):
+            return False
+        rate = self._sampler.highest_rate
+        decision = Decision(True, rate, "rate", self._sampler.unit_of(unit_id))
+        return self._admit(decision, broker_time(record) or self._wall_clock()) is None
+
+    def _shed(self, partition: Partition, events: int) -> None:
+        for metric in self._definitions:
+            self._metrics.unscored.labels(metric, Reason.SHED.value).inc(events)
+        self._metrics.ended(partition, Ending.UNSCORED, events)
 
     def _check_key(self, key: bytes | None) -> None:
         try:
@@ -230,7 +245,7 @@ class Scorer:
     def _take_in(self, record: Delivered, partition: Partition, watermark: Watermark, unit_id: bytes | None) -> None:
         raw = Raw(position(record), record.key(), record.value(), record.headers() or (), broker_time(record))
         offset = raw.source.offset
-        taken = self._intake.take(raw, unit_id)
+        taken = self._intake.take(raw, unit_id, self._admit)
         for repair in taken.repairs:
             self._metrics.repairs.labels(repair).inc()
         match taken.result:
@@ -243,9 +258,13 @@ class Scorer:
             case Refused(reason, detail):
                 watermark.deliver(offset)
                 self._refuse(raw, reason, detail, self._finisher(partition, watermark, offset))
+            case Shed():
+                watermark.pass_over(offset)
+                self._shed(partition, 1)
             case Sampled() as sampled:
                 watermark.deliver(offset)
-                self._admit(sampled, raw.broker_time, self._finisher(partition, watermark, offset))
+                finish = self._finisher(partition, watermark, offset)
+                self._inference.submit(Job(sampled, lambda evaluation: self._write(sampled, evaluation, finish)))
 
     def _finisher(self, partition: Partition, watermark: Watermark, offset: int) -> Callable[[Ending], None]:
         """What ends the event: called when its output is acknowledged, in the poll thread."""
@@ -273,28 +292,21 @@ class Scorer:
         )
         self._outputs.send(output, lambda: finish(Ending.DEAD_LETTERED))
 
-    def _admit(self, sampled: Sampled, logged: float | None, finish: Callable[[Ending], None]) -> None:
+    def _admit(self, decision: Decision, logged: float) -> float | None:
+        """The probability with which a sampled event is scored; None where it is shed."""
         self._admission.arrived()
-        age = self._wall_clock() - (sampled.event.timestamp if logged is None else logged)
-        share = self._admission.admitted_share(self._now(), age, self._inference.queued)
+        share = self._admission.admitted_share(self._now(), self._wall_clock() - logged, self._inference.queued)
         self._metrics.admitted_share.set(share)
-        if sampled.unit < sampled.probability * share:
-            probability = sampled.probability * share
-            self._inference.submit(Job(sampled, probability, lambda e: self._write(sampled, e, probability, finish)))
-        else:
-            shed = all_unscored(self._definitions, Reason.SHED)
-            self._write(sampled, shed, sampled.probability, finish)
+        probability = decision.probability * share
+        return probability if decision.unit < probability else None
 
     def _served(self, events: int, seconds: float) -> None:
         self._admission.served(events, seconds)
         self._metrics.batch_seconds.observe(seconds)
 
-    def _write(
-        self, sampled: Sampled, evaluation: Evaluation, probability: float, finish: Callable[[Ending], None]
-    ) -> None:
-        """Send what came of an event. Runs in the inference thread for scored events, in the poll thread for shed ones;
-        `acknowledged` always runs in the poll thread."""
-        result = self._results.of(sampled, evaluation, probability)
+    def _write(self, sampled: Sampled, evaluation: Evaluation, finish: Callable[[Ending], None]) -> None:
+        """Send what came of an event. Runs in the inference thread; `acknowledged` always runs in the poll thread."""
+        result = self._results.of(sampled, evaluation)
         for name, unscored in result.record.unscored.items():
             self._metrics.unscored.labels(name, unscored.reason).inc()
         ending = Ending.SCORED if result.record.scores else Ending.UNSCORED

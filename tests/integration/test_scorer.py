@@ -140,15 +140,14 @@ def test_an_old_backlog_is_shed_by_hash_and_the_weights_make_up_for_it(kafka: st
         assert scorer.value("unscored_total", metric="topic_similarity", reason="shed") > 500
         wait_until(lambda: committed(settings, events_topic(settings)) == 6000, 10, "commit of 6000")
     records = records_of(settings)
-    assert {r.id for r in records} == {f"e{n}" for n in range(6000)}
-    shed = [r for r in records if not r.scores]
-    assert {u.reason for r in shed for u in r.unscored.values()} == {"shed"}
-    weights = [1 / r.scores["topic_similarity"].probability for r in records if r.scores]
+    shed = 6000 - len(records)
+    assert shed > 500, "what is shed has no record, only its count"
+    weights = [1 / r.scores["topic_similarity"].probability for r in records]
     assert abs(sum(weights) / 6000 - 1) < 0.25
     for record in records:
-        if record.scores:
-            unit = unit_interval(settings.sampling.salt, record.id.encode())
-            assert unit < record.scores["topic_similarity"].probability
+        probability = record.scores["topic_similarity"].probability
+        assert record.probability == probability
+        assert unit_interval(settings.sampling.salt, record.id.encode()) < probability
 
 
 def test_stage_one_keeps_exactly_the_events_below_the_rate(kafka: str) -> None:
