@@ -25,7 +25,7 @@ from consumer.results import Results, outputs_of
 from consumer.sampling import Decision, KeyCheck, KeyIsNotId, Sampler
 from consumer.scorer_metrics import Ending, ScorerMetrics
 from consumer.settings import Settings
-from metrics.evaluation import Evaluation, Evaluator
+from metrics.evaluation import Evaluation, Evaluator, warm_up_event
 from metrics.outcome import Reason
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ class Scorer:
         self._settings = settings
         self._now = now
         self._wall_clock = wall_clock
+        self._evaluator = parts.evaluator
         self._definitions = parts.evaluator.definitions
         self._results = Results(settings, self._definitions, versions, wall_clock)
         self._offsets = Offsets()
@@ -134,6 +135,7 @@ class Scorer:
             ScorerStopped: a loop of ours died, or Kafka refused this client for good.
             OutputImpossible: an output topic is missing or forbidden.
         """
+        self._served(1, self._one_event_seconds())
         self._inference.start()
         self.partitions.subscribe([*self._settings.topics.events, self._settings.topics.redrive])
         try:
@@ -146,6 +148,12 @@ class Scorer:
     def close(self) -> None:
         """Leave the group. May block while brokers are away: the caller keeps the deadline."""
         self._consumer.close()
+
+    def _one_event_seconds(self) -> float:
+        """How long an event of usual size takes, so that overload is known from the first poll on."""
+        begun = self._now()
+        self._evaluator.evaluate([warm_up_event()])
+        return self._now() - begun
 
     def _turn(self, timeout: float) -> None:
         self._pulse.beat("poll")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metrics import faithfulness
-from metrics.event import Event
+from metrics.event import Chunk, Event
 from metrics.judge import Judge, Judgement, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
 from metrics.outcome import Outcome, Reason, Unscored
@@ -35,6 +36,13 @@ class Evaluation:
     outcomes: Mapping[str, Outcome]
     sketch: Mapping[str, str]
     judged: Judged | None = None
+
+
+def warm_up_event() -> Event:
+    """An event of usual size (4 passages of 100 words, an answer of 40) that no cache holds."""
+    word = f"{time.time_ns()} "
+    chunks = tuple(Chunk(f"{number} {word}" * 50) for number in range(4))
+    return Event("warm-up", 0.0, word * 6, chunks, word * 20)
 
 
 class Evaluator:
