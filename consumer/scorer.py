@@ -71,6 +71,7 @@ class Scorer:
         self._consumer = parts.consumer
         self._outputs = parts.outputs
         self._sampler = parts.sampler
+        self._keeps_early = parts.sampler.early_filter()
         self._intake = parts.intake
         self._metrics = parts.metrics
         self._pulse = parts.pulse
@@ -188,53 +189,50 @@ class Scorer:
     def _take(self, records: Sequence[Delivered]) -> None:
         """Count, sample early, and take in what is kept. This loop runs for every event on the topic."""
         check_keys = self._settings.sampling.key_is_id and not self._key_check.done
-        sampler = self._sampler
-        early_id, keep_early, reads_headers = sampler.early_id, sampler.keep_early, sampler.reads_headers
-        delivered: dict[Partition, int] = {}
-        dropped: dict[Partition, int] = {}
-        shed: dict[Partition, int] = {}
+        keeps = self._keeps_early
+        partition: Partition = ("", -1)
+        watermark: Watermark | None = None
+        delivered = dropped = 0
         for record in records:
             error = record.error()
             if error is not None:
                 self._consume_error(error)
                 continue
-            partition = (record.topic(), record.partition())
-            watermark = self._offsets.get(partition)
+            here = (record.topic(), record.partition())
+            if here != partition:
+                self._count_early(partition, delivered, dropped)
+                delivered = dropped = 0
+                partition, watermark = here, self._offsets.get(here)
             if watermark is None:
                 continue
-            delivered[partition] = delivered.get(partition, 0) + 1
-            key = record.key()
-            headers = (record.headers() or ()) if reads_headers else None
+            delivered += 1
             if check_keys:
-                self._check_key(key)
-            unit_id = early_id(key, headers)
-            if unit_id is not None and not keep_early(unit_id, headers):
-                watermark.pass_over(record.offset())
-                dropped[partition] = dropped.get(partition, 0) + 1
-            elif unit_id is not None and self._sheds_early(record, unit_id):
-                watermark.pass_over(record.offset())
-                shed[partition] = shed.get(partition, 0) + 1
+                self._check_key(record.key())
+            if keeps(record):
+                self._take_in(record, partition, watermark)
             else:
-                self._take_in(record, partition, watermark, unit_id)
-        for partition, events in delivered.items():
-            self._metrics.events_in.labels(partition[0], str(partition[1])).inc(events)
-        for partition, events in dropped.items():
-            self._metrics.ended(partition, Ending.SAMPLED_OUT, events)
-        for partition, events in shed.items():
-            self._shed(partition, events)
+                watermark.pass_over(record.offset())
+                dropped += 1
+        self._count_early(partition, delivered, dropped)
 
-    def _sheds_early(self, record: Delivered, unit_id: bytes) -> bool:
+    def _count_early(self, partition: Partition, delivered: int, dropped: int) -> None:
+        if delivered:
+            self._metrics.events_in.labels(partition[0], str(partition[1])).inc(delivered)
+        if dropped:
+            self._metrics.ended(partition, Ending.SAMPLED_OUT, dropped)
+
+    def _sheds_early(self, record: Delivered, unit_id: bytes | None) -> bool:
         """While shedding, what one rate for all has sampled is let go before it is decoded; a tombstone stays one."""
-        if not self._admission.shedding or not self._sampler.decides_early or not len(record):
+        if unit_id is None or not self._admission.shedding or not self._sampler.decides_early or not len(record):
             return False
         rate = self._sampler.highest_rate
         decision = Decision(True, rate, "rate", self._sampler.unit_of(unit_id))
         return self._admit(decision, broker_time(record) or self._wall_clock()) is None
 
-    def _shed(self, partition: Partition, events: int) -> None:
+    def _shed(self, partition: Partition) -> None:
         for metric in self._definitions:
-            self._metrics.unscored.labels(metric, Reason.SHED.value).inc(events)
-        self._metrics.ended(partition, Ending.UNSCORED, events)
+            self._metrics.unscored.labels(metric, Reason.SHED.value).inc()
+        self._metrics.ended(partition, Ending.UNSCORED)
 
     def _check_key(self, key: bytes | None) -> None:
         try:
@@ -250,8 +248,14 @@ class Scorer:
         else:
             log.warning("kafka: %s", error.str())
 
-    def _take_in(self, record: Delivered, partition: Partition, watermark: Watermark, unit_id: bytes | None) -> None:
-        raw = Raw(position(record), record.key(), record.value(), record.headers() or (), broker_time(record))
+    def _take_in(self, record: Delivered, partition: Partition, watermark: Watermark) -> None:
+        headers = record.headers() or ()
+        unit_id = self._sampler.early_id(record.key(), headers)
+        if self._sheds_early(record, unit_id):
+            watermark.pass_over(record.offset())
+            self._shed(partition)
+            return
+        raw = Raw(position(record), record.key(), record.value(), headers, broker_time(record))
         offset = raw.source.offset
         taken = self._intake.take(raw, unit_id, self._admit)
         for repair in taken.repairs:
@@ -268,7 +272,7 @@ class Scorer:
                 self._refuse(raw, reason, detail, self._finisher(partition, watermark, offset))
             case Shed():
                 watermark.pass_over(offset)
-                self._shed(partition, 1)
+                self._shed(partition)
             case Sampled() as sampled:
                 watermark.deliver(offset)
                 finish = self._finisher(partition, watermark, offset)
