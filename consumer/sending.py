@@ -13,7 +13,7 @@ from consumer import kafka_config
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.settings import Settings
-from consumer.topics import explain
+from consumer.topics import explain, wanted_topics
 
 SLICE_SECONDS = 0.1
 """How long one wait for the client may last: Ctrl-C and the pace are looked at in between."""
@@ -44,6 +44,7 @@ class Sender:
         self.topic = topic
         self.tally = Tally()
         self._servers = settings.kafka.bootstrap_servers
+        self._ours = topic in [wanted.name for wanted in wanted_topics(settings)]
         self._timeout = timeout
         self._now = now
         self._interrupts = interrupts
@@ -64,7 +65,8 @@ class Sender:
             self._producer.poll(0)
             raise Stalled(explain(error.args[0], self._heard, self._servers)) from None
         if self.topic not in there:
-            raise Stalled(f"there is no topic {self.topic} at {self._servers}; run: groundwatch topics create")
+            advice = "run: groundwatch topics create" if self._ours else "no topic of the settings has that name"
+            raise Stalled(f"there is no topic {self.topic} at {self._servers}; {advice}")
 
     def put(self, value: bytes, key: bytes | None, headers: list[tuple[str, str | bytes | None]]) -> None:
         """Queue one record; waits while the queue is full."""

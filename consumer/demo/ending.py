@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +39,18 @@ class Files:
 
 def command_of(running: Services) -> str:
     """How a command is started on the demo's services."""
-    return f"groundwatch --settings {running.file}"
+    return f"{executable()} --settings {running.file}"
+
+
+def executable() -> str:
+    """What a person types for `groundwatch` in this shell: its path, where the virtual environment is not active."""
+    if shutil.which("groundwatch"):
+        return "groundwatch"
+    beside = Path(sys.executable).with_name("groundwatch")
+    if not beside.exists():
+        return f"{sys.executable} -m consumer"
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
 
 
 def case_pages(running: Services, tally: Tally, incidents: Sequence[Scheduled], width: int) -> list[str]:
@@ -112,7 +125,7 @@ def tell_end(
         console.print(f"summary: {files.summary}", highlight=False)
     if files.cases is not None:
         files.cases.write_bytes(b"".join(encode_case(case) + b"\n" for case in tally.cases))
-        console.print(f"flagged answers: groundwatch cases list --in {files.cases}", highlight=False, soft_wrap=True)
+        console.print(f"flagged answers: {executable()} cases list --in {files.cases}", highlight=False, soft_wrap=True)
     if files.picture is not None and picture is not None:
         files.picture.write_text(drawn(*picture), encoding="utf-8")
         console.print(f"picture: {files.picture}", highlight=False)

@@ -88,7 +88,7 @@ def test_both_incidents_are_seen_and_every_event_accounted_for(tmp_path: Path) -
     assert next(iter(wrong["likely_faults"])) == "retrieval"
     assert {old["case"], wrong["case"]} <= set(summary["flagged_ids"])
     for incident, kind in ((old, "contradicted"), (wrong, "passages do not fit the question")):
-        assert "explained: groundwatch --settings" in process.stdout
+        assert re.search(r"explained: \S*groundwatch --settings", process.stdout)
         page = process.stdout.partition(f"CASE {incident['case']}")[2].partition("WHERE IT COMES FROM")[0]
         assert kind in page
         shown = groundwatch("cases", "show", incident["case"], "--in", cases, environ=environment(tmp_path))
@@ -112,7 +112,7 @@ def test_a_case_can_be_read_while_the_demo_is_up(tmp_path: Path) -> None:
     try:
         while "old knowledge, explained" not in told and (line := process.stdout.readline()):
             told += line
-        found = re.search(r"explained: groundwatch --settings (\S+) cases show (\S+)", told)
+        found = re.search(r"explained: \S*groundwatch --settings (\S+) cases show (\S+)", told)
         assert found is not None, told
         shown = groundwatch("--settings", found[1], "cases", "show", found[2], environ=environment(tmp_path))
         assert shown.returncode == 0, shown.stderr
