@@ -8,19 +8,33 @@ _MAP = "look at one (--show 1) with `groundwatch decode`, write a mapping file i
 _THEN = "restart the scorer, then redrive"
 _LIMIT = "raise it (GROUNDWATCH__DECODE__{}) if such events are real, {}; else log less"
 
+NO_FIX = frozenset(
+    (
+        Refusal.EMPTY,
+        Refusal.BAD_ENCODING,
+        Refusal.CORRUPT_GZIP,
+        Refusal.NOT_JSON,
+        Refusal.NOT_AN_OBJECT,
+        Refusal.BATCH,
+        Refusal.DUPLICATE_KEY,
+    )
+)
+"""Reasons that lie in the bytes themselves: nothing done on our side makes such a record readable."""
+_LEFT = "redrive leaves these, as no fix helps them, unless --reason names them"
+
 _HINTS: dict[str, str] = {
-    Refusal.EMPTY: "the producer writes blank records; nothing to redrive",
+    Refusal.EMPTY: f"the producer writes blank records; {_LEFT}",
     Refusal.TOO_LARGE: "beyond decode.max_bytes: " + _LIMIT.format("MAX_BYTES", _THEN),
     Refusal.TOO_DEEP: "beyond decode.max_depth: " + _LIMIT.format("MAX_DEPTH", _THEN),
     Refusal.TOO_MANY_CHUNKS: "beyond decode.max_chunks: " + _LIMIT.format("MAX_CHUNKS", _THEN),
     Refusal.TOO_MANY_CHARACTERS: "beyond decode.max_characters: " + _LIMIT.format("MAX_CHARACTERS", _THEN),
-    Refusal.BAD_ENCODING: "let the producer write UTF-8; these records cannot be redriven",
+    Refusal.BAD_ENCODING: f"let the producer write UTF-8; {_LEFT}",
     Refusal.UNSUPPORTED_FORMAT: "log JSON; if it is gzip, set decode.gzip = true, " + _THEN,
-    Refusal.CORRUPT_GZIP: "the value is cut off or damaged: let Kafka's own client compress; these cannot be redriven",
-    Refusal.NOT_JSON: "let the producer write one JSON object a record; these cannot be redriven",
-    Refusal.NOT_AN_OBJECT: "let the producer write one JSON object a record; these cannot be redriven",
-    Refusal.BATCH: "let the producer write one event a record; these cannot be redriven",
-    Refusal.DUPLICATE_KEY: "a key stands twice with different values: fix the producer; these cannot be redriven",
+    Refusal.CORRUPT_GZIP: f"the value is cut off or damaged: let Kafka's own client compress; {_LEFT}",
+    Refusal.NOT_JSON: f"let the producer write one JSON object a record; {_LEFT}",
+    Refusal.NOT_AN_OBJECT: f"let the producer write one JSON object a record; {_LEFT}",
+    Refusal.BATCH: f"let the producer write one event a record; {_LEFT}",
+    Refusal.DUPLICATE_KEY: f"a key stands twice with different values: fix the producer; {_LEFT}",
     Refusal.UNRECOGNISED: f"no form fits: {_MAP}, {_THEN}",
     Refusal.MISSING_CONTEXTS: f"a field was renamed or is no longer logged: {_MAP}, {_THEN}",
     Refusal.MISSING_ANSWER: f"a field was renamed or is no longer logged: {_MAP}, {_THEN}",

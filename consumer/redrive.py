@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from consumer.deadletter_hints import NO_FIX
 from consumer.deadletter_reading import Letter
 from consumer.deadletters import attempts, noted_position, origin_headers
 from consumer.delivered import Delivered
@@ -25,6 +26,7 @@ class Left(StrEnum):
 
     OTHER_REASON = "other reason"
     OLDER = "older"
+    NO_FIX = "no fix helps, and --reason does not name them"
     NOT_OURS = "not written by the scorer"
     NO_PAYLOAD = "without payload"
     EXHAUSTED = "three attempts made"
@@ -65,8 +67,8 @@ def sent_before(records: Iterable[Delivered]) -> set[Sending]:
 class Chooser:
     """Decides letter by letter, in the order of the topic, and counts.
 
-    `sent` is what the redrive topic holds, and is added to; `reasons` empty takes every reason; `since` is in seconds
-    since the epoch; `most` letters at most.
+    `sent` is what the redrive topic holds, and is added to; `reasons` empty takes every reason that a fix can help;
+    `since` is in seconds since the epoch; `most` letters at most.
     """
 
     sent: set[Sending]
@@ -95,6 +97,8 @@ class Chooser:
             return Left.OTHER_REASON
         if self.since is not None and letter.time < self.since:
             return Left.OLDER
+        if letter.reason in NO_FIX and letter.reason not in self.reasons:
+            return Left.NO_FIX
         if letter.original is None:
             return Left.NOT_OURS
         if letter.value is None:

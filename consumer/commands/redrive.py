@@ -40,8 +40,8 @@ def command(
     """Send dead letters to the redrive topic, which the scorer reads too: after a fix, and with the scorer restarted.
 
     A letter goes with its original key, bytes, headers and position, and at most three times. What was sent before is
-    not sent again. Exit codes: 0 every chosen letter is acknowledged; 1 one was not, or the broker is away; 130 Ctrl-C,
-    after which the same command goes on where it was.
+    not sent again. What no fix helps (no JSON, say) is left unless --reason names it. Exit codes: 0 every chosen letter
+    is acknowledged; 1 one was not, or the broker is away; 130 Ctrl-C, after which the same command goes on.
     """
     settings = loaded_settings(ctx).settings
     topics = settings.topics

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -114,7 +114,8 @@ def command(
         _event_time(events),
     )
     try:
-        _score(events, out, cases, how, settings.decode.max_bytes, summary, comparison)
+        with suppress(_NoEvent):
+            _score(events, out, cases, how, settings.decode.max_bytes, summary, comparison)
     except FileUnusable as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
@@ -208,6 +209,10 @@ def _event_time(events: Path) -> float:
     return time.time() if str(events) == "-" else events.stat().st_mtime
 
 
+class _NoEvent(Exception):
+    """There is nothing to write, so no file is left."""
+
+
 def _score(
     events: Path,
     out: Path,
@@ -238,6 +243,8 @@ def _score(
                 case Ignored():
                     summary.ignored += 1
             show(line)
+        if not summary.events:
+            raise _NoEvent
 
 
 def _tell(bad: Bad, summary: Summary) -> None:

@@ -51,10 +51,12 @@ def show(ctx: click.Context, timeout: float) -> None:
 
 
 def _show(state: TopicState, what: str) -> None:
-    kept = state.config.get("retention.ms", "?")
+    policy = state.config.get("cleanup.policy", "?")
+    # A compacted topic has a retention too, which means nothing: the newest record of a key stays for ever.
+    kept = "" if policy == "compact" else f" retention.ms={state.config.get('retention.ms', '?')}"
     details = "" if not state.partitions else (
         f" partitions={state.partitions} replicas={state.replication}"
-        f" cleanup.policy={state.config.get('cleanup.policy', '?')} retention.ms={kept}"
+        f" cleanup.policy={policy}{kept}"
     )  # fmt: skip
     click.echo(f"{state.wanted.name}: {what}{details}")
     for finding in state.findings:

@@ -169,7 +169,8 @@ def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
     assert ": 5 of 5 (unrecognised 5)" in rest.stdout
     for said in ("three attempts made: 1", "without payload: 1", "other reason: 1", "sent before: 2"):
         assert f"left, {said}" in rest.stdout
-    again = call(settings, "redrive")
+    assert "left, no fix helps, and --reason does not name them: 1" in call(settings, "redrive").stdout
+    again = call(settings, "redrive", "--reason", "not_json")
     assert ": 1 of 1 (not_json 1)" in again.stdout, "what a filter left out is not forgotten"
     assert ": 0 of 0" in call(settings, "redrive").stdout
 
@@ -185,7 +186,8 @@ def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
             "groundwatch-offset": b"%d" % offset, "groundwatch-attempt": b"1",
             "groundwatch-logged": b"%d" % ((1_600_000_000 + offset) * 1000),
         }  # fmt: skip
-    assert ": 7 of 7" in call(settings, "redrive", "--from-start").stdout
+    both = ("--reason", "not_json", "--reason", "unrecognised")
+    assert ": 7 of 7" in call(settings, "redrive", "--from-start", *both).stdout
     unknown = call(settings, "redrive", "--reason", "unrecognized")
     assert "there are: not_json, unrecognised" in unknown.stderr
 

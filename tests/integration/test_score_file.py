@@ -368,6 +368,7 @@ def test_nothing_to_score_is_a_failure(tmp_path: Path) -> None:
         result = run(write(tmp_path / "e.jsonl", *rows), "--out", tmp_path / "s.jsonl")
         assert result.exit_code == 1
         assert "no event could be scored" in result.stderr
+        assert (tmp_path / "s.jsonl").exists() == (len(rows) == 1), "an empty file"
 
 
 def test_a_damaged_file_leaves_no_output(tmp_path: Path) -> None:

@@ -105,8 +105,16 @@ def test_what_is_left_is_counted_by_why() -> None:
         LETTER,
     ):
         chooser.choose(letter)
-    assert dict(chooser.left) == dict.fromkeys(Left, 1)
+    assert dict(chooser.left) == dict.fromkeys(set(Left) - {Left.NO_FIX}, 1)
     assert chooser.chosen == {"unrecognised": 1}
+
+
+@pytest.mark.parametrize("reason", [*Refusal, INTERNAL_ERROR])
+def test_what_the_hint_says_of_redriving_is_what_happens(reason: str) -> None:
+    letter = replace(LETTER, reason=str(reason))
+    left = Chooser(set()).choose(letter) is None
+    assert left == ("redrive leaves these" in hint_of(reason))
+    assert Chooser(set(), (str(reason),)).choose(letter) is not None
 
 
 def test_every_reason_has_its_own_advice() -> None:
