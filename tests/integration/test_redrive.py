@@ -120,7 +120,7 @@ def test_a_broken_form_is_dead_lettered_mapped_redriven_and_scored_under_its_fir
         # Too early: the form is still unknown, and both fail again.
         assert call(settings, "redrive", "--reason", "unrecognised").returncode == 0
         wait_until(lambda: scorer.value("deadletters_total", reason="unrecognised") == 4, 30, "failed again")
-        assert identity_holds(scorer, redrive, 2)
+        wait_until(lambda: identity_holds(scorer, redrive, 2), 10, "the identity, nothing in flight")
     assert listed(settings) == {"unrecognised": 4, "not_json": 1}
     letters = read_all(kafka, settings.topics.deadletter)
     places = [(r.headers["groundwatch-offset"], r.headers.get("groundwatch-attempt")) for r in letters]
@@ -136,7 +136,7 @@ def test_a_broken_form_is_dead_lettered_mapped_redriven_and_scored_under_its_fir
         assert "left, sent before: 2" in done.stdout
         assert "left, other reason: 1" in done.stdout
         wait_until(lambda: scorer.value("events_total", topic=redrive, outcome="scored") == 2, 30, "scored")
-        assert identity_holds(scorer, redrive, 2)
+        wait_until(lambda: identity_holds(scorer, redrive, 2), 10, "the identity, nothing in flight")
     records = [decode_record(r.value) for r in read_all(kafka, settings.topics.scores)]
     assert sorted(r.id for r in records) == sorted(["e1", "e2", f"{events}-0-1", f"{events}-0-3"])
     sources = {r.id: r.source for r in records}
