@@ -61,7 +61,6 @@ def consumer(kafka: Kafka, group: str) -> dict[str, Any]:
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": 10_000,
             "max.poll.interval.ms": 60_000,
-            "fetch.message.max.bytes": 16_000_000,
             "queued.max.messages.kbytes": 65_536,
         }
         | kafka.consumer

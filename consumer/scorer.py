@@ -45,7 +45,7 @@ class ScorerStopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a scorer is made of, built by `consumer.commands.score`."""
+    """What a scorer is made of, built by `consumer.scoring_process`."""
 
     consumer: Consumer
     outputs: Outputs
