@@ -62,9 +62,6 @@ def consumer(kafka: Kafka, group: str) -> dict[str, Any]:
             "session.timeout.ms": 10_000,
             "max.poll.interval.ms": 60_000,
             "queued.max.messages.kbytes": 65_536,
-            # A full prefetch queue makes librdkafka wait this long; its default of 1 s is ten times what we take to
-            # empty the queue.
-            "fetch.queue.backoff.ms": 5,
         }
         | kafka.consumer
         | {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False}
