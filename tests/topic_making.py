@@ -1,9 +1,10 @@
-"""Topics made by hand, as a stranger's would be."""
+"""Topics made and read by hand, as a stranger's would be."""
 
 from __future__ import annotations
 
 import time
 
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 
@@ -17,3 +18,19 @@ def make_topic(bootstrap: str, name: str, partitions: int, **config: str) -> Non
     while name not in admin.list_topics(timeout=5).topics:
         assert time.monotonic() < deadline, f"{name} was created and never listed"
         time.sleep(0.05)
+
+
+def records(bootstrap: str, topic: str) -> list[Message]:
+    """Everything on partition 0 of the topic, read to its end."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    try:
+        start = TopicPartition(topic, 0, 0)
+        _, end = consumer.get_watermark_offsets(start, timeout=20)
+        consumer.assign([start])
+        found: list[Message] = []
+        deadline = time.monotonic() + 30
+        while len(found) < end and time.monotonic() < deadline:
+            found += [m for m in consumer.consume(500, timeout=1) if m.error() is None]
+        return found
+    finally:
+        consumer.close()

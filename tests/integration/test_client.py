@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumer.client import Client, Counts
@@ -21,6 +21,7 @@ from consumer.embedded import free_port
 from consumer.settings import Kafka
 from metrics.event import Chunk, Event
 from tests.services import kafka_cluster
+from tests.topic_making import records
 
 
 def made_topic(bootstrap: str, **config: str) -> str:
@@ -29,21 +30,6 @@ def made_topic(bootstrap: str, **config: str) -> str:
     for future in admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values():
         future.result(20)
     return topic
-
-
-def records(bootstrap: str, topic: str) -> list[Message]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
-    try:
-        start = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(start, timeout=20)
-        consumer.assign([start])
-        found: list[Message] = []
-        deadline = time.monotonic() + 30
-        while len(found) < end and time.monotonic() < deadline:
-            found += [m for m in consumer.consume(500, timeout=1) if m.error() is None]
-        return found
-    finally:
-        consumer.close()
 
 
 def adds_up(counts: Counts) -> bool:

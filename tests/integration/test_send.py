@@ -13,11 +13,11 @@ import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumer.embedded import free_port
 from tests.services import kafka_cluster
+from tests.topic_making import records
 
 COMMAND = [sys.executable, "-c", "from consumer.cli import main; main()", "send"]
 
@@ -28,22 +28,6 @@ def made_topic(bootstrap: str) -> str:
     for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         future.result(20)
     return topic
-
-
-def records(bootstrap: str, topic: str) -> list[Message]:
-    """Everything on partition 0 of the topic, read to its end."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
-    try:
-        start = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(start, timeout=20)
-        consumer.assign([start])
-        found: list[Message] = []
-        deadline = time.monotonic() + 30
-        while len(found) < end and time.monotonic() < deadline:
-            found += [m for m in consumer.consume(500, timeout=1) if m.error() is None]
-        return found
-    finally:
-        consumer.close()
 
 
 def environ(bootstrap: str, **more: str) -> dict[str, str]:
