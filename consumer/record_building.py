@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 from consumer.record import MetricScore, MetricUnscored, Position, ScoreRecord
-from metrics.evaluation import Evaluation, Evaluator
+from metrics.evaluation import Evaluation, Evaluator, seen_of
 from metrics.event import Event, content_hash
 from metrics.faithfulness import count
 from metrics.flags import fault_of, flags_of
@@ -55,8 +55,8 @@ def build_record(
             unscored[name] = MetricUnscored(outcome.reason.value, included)
     values = {name: score.value for name, score in scores.items()}
     in_force = {name: threshold for name, threshold in thresholds.items() if name in evaluation.outcomes}
-    flags = flags_of(values, in_force)
     judged = evaluation.judged
+    flags = flags_of(values, in_force, seen_of(judged) if judged is not None else ())
     counts = count(judged.verdicts) if judged is not None else None
     return ScoreRecord(
         id=encodable(event.id),

@@ -1,14 +1,20 @@
-"""Score a batch of events: embed what the metrics need in one call, judge the statements, one outcome per metric."""
+"""Score a batch of events: embed what the metrics need in one call, judge the statements, one outcome per metric.
+
+What a remote judge does takes seconds an event, so it is apart: `evaluate` is the local part of a batch, `Remote.judge`
+the remote part of one event, `merged` puts them together and `evaluate_whole` does all of it in a row.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from metrics import faithfulness
 from metrics.event import Chunk, Event
+from metrics.flags import Flag
 from metrics.judge import Judge, Judgement, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
 from metrics.outcome import Outcome, Reason, Unscored
@@ -26,6 +32,17 @@ class Judged:
     verdicts: tuple[Verdict, ...]
     refusal: bool
     cost: Mapping[str, int] = field(default_factory=dict)
+    evasive: bool = False
+    """The answer avoids the question, by the majority of the questions that were made from it."""
+    injection: bool = False
+    """A text of the event seems to talk to the judge."""
+    replies: tuple[str, ...] = ()
+    """What the judge said where it could not be read: for the person who reads the case."""
+
+    @property
+    def conflicts(self) -> int:
+        """Statements that one passage supports and another contradicts."""
+        return sum(verdict.conflict for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,69 @@ class Evaluation:
     outcomes: Mapping[str, Outcome]
     sketch: Mapping[str, str]
     judged: Judged | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteResult:
+    """The remote part of one event: an outcome for every metric that was wanted, and what the judge was asked."""
+
+    outcomes: Mapping[str, Outcome]
+    judged: Judged | None = None
+
+
+class Remote(Protocol):
+    """Judges single events, slowly (a chat endpoint). Safe to call from several threads at once."""
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def definitions(self) -> Mapping[str, str]:
+        """Definition of every metric that it scores."""
+        ...
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]: ...
+
+    def judge(self, event: Event, wanted: frozenset[str]) -> RemoteResult:
+        """Outcomes of the metrics in `wanted`, no others. Never raises for the sake of an event or of the endpoint."""
+        ...
+
+
+def merged(evaluation: Evaluation, remote: RemoteResult) -> Evaluation:
+    """The whole evaluation of an event. A metric that both parts scored is the remote one's."""
+    judged = evaluation.judged
+    if judged is not None and remote.judged is not None:
+        judged = _joined(judged, remote.judged)
+    return replace(
+        evaluation,
+        outcomes={**remote.outcomes, **evaluation.outcomes, **remote.outcomes},
+        judged=judged or remote.judged,
+    )
+
+
+def _joined(local: Judged, remote: Judged) -> Judged:
+    """Statements and verdicts of the part that has verdicts, the remote one first; costs are added up."""
+    verdicts = remote if remote.verdicts or (remote.statements and not local.verdicts) else local
+    costs = dict.fromkeys((*local.cost, *remote.cost), 0)
+    for cost in (local.cost, remote.cost):
+        for kind, number in cost.items():
+            costs[kind] += number
+    return Judged(
+        verdicts.statements,
+        verdicts.verdicts,
+        local.refusal or remote.refusal,
+        costs,
+        local.evasive or remote.evasive,
+        local.injection or remote.injection,
+        local.replies + remote.replies,
+    )
+
+
+def seen_of(judged: Judged) -> tuple[Flag, ...]:
+    """The flags that rest on what a judge saw and on no threshold."""
+    conflict = (Flag.CONTEXT_CONFLICT,) if judged.conflicts else ()
+    return conflict + ((Flag.SUSPECTED_INJECTION,) if judged.injection else ())
 
 
 def warm_up_event() -> Event:
@@ -49,21 +129,44 @@ class Evaluator:
     """Metrics over one embedder and one judge; used by the scorer, by `score-file` and by every benchmark alike."""
 
     def __init__(
-        self, metrics: Sequence[Metric], embedder: Embedder, *, sketches: bool, judge: Judge | None = None
+        self,
+        metrics: Sequence[Metric],
+        embedder: Embedder,
+        *,
+        sketches: bool,
+        judge: Judge | None = None,
+        remote: Remote | None = None,
     ) -> None:
-        """`judge` None leaves faithfulness out."""
+        """`judge` None leaves faithfulness out of the local part; `remote` may have it then."""
         self.metrics = tuple(metrics)
         self.embedder = embedder
         self.judge = judge
+        self.remote = remote
         self.definitions = {m.name: definition(m.formula, embedder.identity) for m in self.metrics}
         self.bounds = {m.name: m.bounds for m in self.metrics}
         if judge is not None:
             self.definitions = {faithfulness.NAME: faithfulness.definition_of(judge.identity)} | self.definitions
             self.bounds = {faithfulness.NAME: faithfulness.BOUNDS} | self.bounds
+        if remote is not None:
+            self.definitions = {**remote.definitions, **self.definitions, **remote.definitions}
+            self.bounds = {**remote.bounds, **self.bounds, **remote.bounds}
         self._sketches = sketches
 
+    def evaluate_whole(self, events: Sequence[Event]) -> list[Evaluation]:
+        """Local and remote part of every event, one event after the other; all metrics of the remote judge."""
+        evaluations = self.evaluate(events)
+        remote = self.remote
+        if remote is None:
+            return evaluations
+        wanted = frozenset(remote.definitions)
+        return [merged(e, remote.judge(event, wanted)) for event, e in zip(events, evaluations, strict=True)]
+
     def evaluate(self, events: Sequence[Event]) -> list[Evaluation]:
-        """One evaluation per event, in order. Never raises for the sake of an event, embedder or judge."""
+        """The local part: one evaluation per event, in order. Never raises for the sake of an event, embedder or judge.
+
+        Where faithfulness is left to the remote judge, `judged` still says what the answer claims, and whether it
+        refuses: an event that a budget keeps from the judge is counted as a refusal all the same.
+        """
         needed = [[m.texts(event) for m in self.metrics] for event in events]
         unique = list(dict.fromkeys(text for per_event in needed for texts in per_event for text in texts))
         vectors = self._embed(unique)
@@ -117,7 +220,13 @@ class Evaluator:
             outcomes[faithfulness.NAME] = judged[1]
         used = dict.fromkeys(text for group in texts for text in group)
         sketch = sketch_of(event, used, vectors) if self._sketches else {}
-        return Evaluation(outcomes, sketch, judged[0] if judged is not None else None)
+        return Evaluation(outcomes, sketch, judged[0] if judged is not None else self._unjudged(event))
+
+    def _unjudged(self, event: Event) -> Judged | None:
+        if self.remote is None or faithfulness.NAME not in self.remote.definitions:
+            return None
+        claims = _ask(event).claims
+        return Judged(claims.statements, (), claims.refusal)
 
 
 def _ask(event: Event) -> faithfulness.Asked:

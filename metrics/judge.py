@@ -53,12 +53,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`probability` is that of `supported`, in [0, 1]; `reason` is one line for the person who reads the case."""
+    """`probability` is that of `supported`, in [0, 1]; `reason` is one line for the person who reads the case.
+
+    `conflict`: one passage supports the statement and another contradicts it; `evidence` has both where it can.
+    """
 
     label: Label
     reason: str
     evidence: tuple[Evidence, ...] = ()
     probability: float = 0.5
+    conflict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

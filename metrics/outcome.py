@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NO_QUESTION = "no_question"
     NO_PROSE = "no_prose"
     EMPTY_ANSWER = "empty_answer"
+    EVASIVE = "evasive"
     GENERIC_QUESTIONS = "generic_questions"
     NOT_CONFIGURED = "not_configured"
     BUDGET = "budget"
@@ -50,6 +51,7 @@ _KINDS = {
     Reason.NO_QUESTION: Kind.NOT_APPLICABLE,
     Reason.NO_PROSE: Kind.NOT_APPLICABLE,
     Reason.EMPTY_ANSWER: Kind.NOT_APPLICABLE,
+    Reason.EVASIVE: Kind.NOT_APPLICABLE,
     Reason.GENERIC_QUESTIONS: Kind.NOT_APPLICABLE,
     Reason.NOT_CONFIGURED: Kind.NOT_APPLICABLE,
     Reason.BUDGET: Kind.THINNED,
