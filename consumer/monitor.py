@@ -27,7 +27,7 @@ from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
-from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info
+from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info, definition_since
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Monitor:
             else:
                 readings, shares = [], []
             counters = list(self._exposition.counters(counting))
-            counters.append(definition_info(rolling.definitions))
+            counters += [definition_info(rolling.definitions), definition_since(rolling.definitions)]
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
         yield from counters
 

@@ -219,6 +219,19 @@ def definition_info(definitions: Mapping[str, Mapping[str, Definition]]) -> Metr
     return info
 
 
+def definition_since(definitions: Mapping[str, Mapping[str, Definition]]) -> Metric:
+    """Since when each definition is seen: alert rules follow the newest of each metric."""
+    since = GaugeMetricFamily(
+        f"{PREFIX}definition_since_timestamp_seconds",
+        "Time of the earliest answer known of this definition.",
+        labels=["metric", "definition"],
+    )
+    for metric, known in definitions.items():
+        for name, definition in known.items():
+            since.add_metric([metric, name], definition.first)
+    return since
+
+
 def _add(family: GaugeMetricFamily, labels: Sequence[str], value: float | None) -> None:
     """Only a finite value ever becomes a series."""
     if value is not None and math.isfinite(value):

@@ -75,8 +75,9 @@ class Shares:
 
 @dataclass(slots=True)
 class Definition:
-    """A definition of one metric: when it was last seen, and the versions that its first record named."""
+    """A definition of one metric: when it was first and last seen, and the versions that its first record named."""
 
+    first: float
     last: float
     versions: Mapping[str, str]
 
@@ -213,11 +214,13 @@ class Rolling:
             if name not in known:
                 if len(known) >= MAX_DEFINITIONS:
                     self._drop(metric, _oldest(known))
-                known[name] = Definition(at, answer.versions)
+                known[name] = Definition(at, at, answer.versions)
             series = _Series(known[name], range_of(metric), len(self.windows))
             self._series[segment, metric, name] = series
         if at > series.definition.last:
             series.definition.last = at
+        elif at < series.definition.first:
+            series.definition.first = at
         return series
 
     def _admits(self, metric: str, definition: str) -> bool:

@@ -20,7 +20,16 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from consumer.record import ScoreRecord, encode_record
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
-from metrics.exposition import Exposition, GuardedCollector, Progress, Rolled, definition_info, label_name, label_value
+from metrics.exposition import (
+    Exposition,
+    GuardedCollector,
+    Progress,
+    Rolled,
+    definition_info,
+    definition_since,
+    label_name,
+    label_value,
+)
 from metrics.outcome import Reason
 from tests.score_records import DEFINITIONS, score_record, weighted_mean
 
@@ -51,6 +60,7 @@ class Board:
             yield from self.exposition.rolling(Rolled(readings, shares), progress)
             yield from self.exposition.counters(counting)
             yield definition_info(rolling.definitions)
+            yield definition_since(rolling.definitions)
 
     def count(self, *records: ScoreRecord) -> None:
         for record in records:
@@ -438,3 +448,13 @@ def test_reset_forgets_windows_but_no_counter() -> None:
     board.book.reset()
     assert board.value("rolling_samples", metric="faithfulness", window="5m", **EN) is None
     assert board.outcome("counted") == 1
+
+
+def test_since_when_each_definition_is_seen_whatever_the_order_of_arrival() -> None:
+    board = Board()
+    for number, (age, definition) in enumerate(
+        [(900, "aaaaaaaa"), (20, "bbbbbbbb"), (1200, "aaaaaaaa"), (5, "bbbbbbbb")]
+    ):
+        board.count(score_record(number, NOW - age, {"faithfulness": 0.9}, definitions={"faithfulness": definition}))
+    since = {d: board.value("definition_since_timestamp_seconds", definition=d) for d in ("aaaaaaaa", "bbbbbbbb")}
+    assert since == {"aaaaaaaa": NOW - 1200, "bbbbbbbb": NOW - 20}
