@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 from consumer.record import CountedRecord, RecordRejected, decode_counted
 from consumer.settings import Settings
-from metrics.answer import Segment
+from metrics.answer import OTHER, Segment
 from metrics.counting import Counting
 from metrics.dedup import Dedup, Seen
-from metrics.rolling import OTHER, Rolling
+from metrics.rolling import Rolling
 
 log = logging.getLogger(__name__)
 

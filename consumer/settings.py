@@ -272,6 +272,14 @@ class Thresholds(Section):
         return value
 
 
+class Baseline(Section):
+    """What `groundwatch calibrate` wrote: thresholds for what `[thresholds]` does not name, and what drift is from."""
+
+    file: Path | None = None
+    on_mismatch: Literal["refuse", "unflagged"] = "refuse"
+    """A scorer whose scores are of another definition refuses to start, or flags nothing by those thresholds."""
+
+
 class Cases(Section):
     """Case files of flagged and audited answers."""
 
@@ -353,6 +361,7 @@ class Settings(Section):
     scoring: Scoring = Scoring()
     judge: Judge = Judge()
     thresholds: Thresholds = Thresholds()
+    baseline: Baseline = Baseline()
     cases: Cases = Cases()
     scorer: Scorer = Scorer()
     monitor: Monitor = Monitor()

@@ -67,3 +67,8 @@ Segment = tuple[str, ...]
 
 Key = tuple[Segment, str, str]
 """(segment, metric, definition): what a series is about."""
+
+OTHER = "other"
+"""A label value that is not on the allow-list."""
+ALL = "all"
+"""In place of a segment's label value: whatever it is."""

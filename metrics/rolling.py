@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from metrics.answer import Answer, Key, Segment
+from metrics.answer import ALL, Answer, Key, Segment
 from metrics.interval import Moments, quantile, score_interval
 from metrics.outcome import Kind, Reason
 from metrics.ranges import Range, range_of
@@ -25,9 +25,6 @@ Sums = npt.NDArray[np.float64]
 MAX_METRICS = 32
 MAX_DEFINITIONS = 8
 """Definitions of one metric that are kept side by side (the latest ones); a rollout needs two."""
-
-OTHER = "other"
-ALL = "all"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _DEFINITION = re.compile(r"[0-9a-z_.-]{1,40}")
