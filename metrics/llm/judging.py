@@ -56,6 +56,8 @@ class Options:
     statements_per_call: int = 1
     passage_tokens: int = 3000
     """Most tokens of passages in one call, by estimate; what matters beyond it goes into further calls."""
+    cross_check: bool = True
+    """Where model and rules disagree on a statement, ask the model once more, the other way round: two of three."""
     questions: int = 3
     """Questions made from an answer for answer relevance, 1 to 8."""
 
@@ -102,7 +104,7 @@ class LlmJudging:
         self._rules = rules or LexicalJudge()
         o = self._options
         self.identity = (
-            f"{METHOD}/{chat.model}/{book.version}/split={o.splitting}/per_call={o.statements_per_call}"
+            f"{METHOD}/{chat.model}/{book.version}/split={o.splitting}/per_call={o.statements_per_call}/cross={o.cross_check}"
             f"/passages={o.passage_tokens}/{self._rules.identity}"
         )
         self.definitions: Mapping[str, str] = {
@@ -234,6 +236,7 @@ class LlmJudging:
             self._options.statements_per_call,
             self._options.passage_tokens,
             self._rules,
+            self._options.cross_check,
         )
 
 

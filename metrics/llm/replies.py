@@ -35,6 +35,11 @@ _LABELS = {
     "partiallysupported 未提到 没有提到 未提及 未找到 不支持 否",
 }
 _LABEL_OF = {word: label for label, words in _LABELS.items() for word in words.split()}
+_PROBLEMS = {
+    **dict.fromkeys(("none", "no", "nothing", "noproblem", "false", "0", "没有", "没有问题", "无"), Label.SUPPORTED),
+    **dict.fromkeys(("missing", "notfound", "notstated", "缺少", "缺失", "没有提到"), Label.NOT_FOUND),
+    **dict.fromkeys(("different", "contradicted", "contradiction", "不同", "矛盾"), Label.CONTRADICTED),
+}
 _YES = frozenset(["yes", "true", "1", "y", "是", "有", "有用", "对"])
 _NO = frozenset(["no", "false", "0", "n", "否", "没有", "无", "无用", "不是", "不"])
 
@@ -161,6 +166,11 @@ def label_of(value: Any) -> Label | None:
     A bare no (0, false) says that the passages do not support the statement, and not that they contradict it.
     """
     return _LABEL_OF.get(_word(value))
+
+
+def problem_of(value: Any) -> Label | None:
+    """What is wrong with a claim: "none", "missing" or "different", however it is written; None: none of these."""
+    return _PROBLEMS.get(_word(value))
 
 
 def truth_of(value: Any) -> bool | None:

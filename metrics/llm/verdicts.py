@@ -13,13 +13,15 @@ from metrics.judge import Evidence, Judge, JudgeRequest, Label, Statement, Verdi
 from metrics.llm.asking import Session, list_schema, object_schema
 from metrics.llm.passages import Embed, Piece, Ranked, Source, chosen, packed, shown
 from metrics.llm.quotes import evidence_of
-from metrics.llm.replies import label_of, last_object, text_of
+from metrics.llm.replies import label_of, last_object, problem_of, text_of
 from metrics.outcome import Unscored
 
 TOKENS_EACH = 120
 """Completion tokens for one verdict with its reason and quote."""
 SUPPORTED_PROBABILITY = {Label.SUPPORTED: 0.9, Label.NOT_FOUND: 0.1, Label.CONTRADICTED: 0.1}
 """A chat model gives a label and no probability."""
+UNSURE = {Label.SUPPORTED: 0.6, Label.NOT_FOUND: 0.4, Label.CONTRADICTED: 0.4}
+"""The same where only two of three voices agree."""
 CONTESTED = 2
 """Passages of other chunks, at most, that are asked about apart because a rule finds the opposite in them."""
 SURE = 0.65
@@ -29,6 +31,7 @@ _TEXT = {"type": "string"}
 _VERDICT = {"type": "string", "enum": [label.value for label in Label]}
 _SCHEMA_ONE = object_schema(reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
 _SCHEMA_SEVERAL = list_schema("claims", reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
+_SCHEMA_DOUBT = object_schema(detail=_TEXT, problem={"type": "string", "enum": ["missing", "different", "none"]})
 _PRONOUN = re.compile(
     r"\b(?:it|its|they|their|them|he|him|his|she|her|this|that|these|those|both|such|there|then|so)\b|[它他她此该其这那]",
     re.IGNORECASE,
@@ -55,7 +58,9 @@ class Held:
     statements_per_call: int
     passage_tokens: int
     rules: Judge
-    """A judge without a model: says where a second look at another chunk is worth a call."""
+    """A judge without a model: says where a second look is worth a call, and votes there."""
+    cross_check: bool
+    """Ask the reversed question where model and rules disagree; the majority of the three wins."""
 
 
 def verdicts_of(session: Session, statements: Sequence[Statement], held: Held) -> tuple[Verdict, ...]:
@@ -64,14 +69,31 @@ def verdicts_of(session: Session, statements: Sequence[Statement], held: Held) -
     Raises:
         Unjudged: the judge gave no usable reply for some statement.
     """
+    by_rule = _by_rule(statements, held)
     verdicts: list[Verdict] = []
     step = held.statements_per_call
     for at in range(0, len(statements), step):
-        verdicts += _group(session, statements, range(at, min(at + step, len(statements))), held)
-    return tuple(_contested(session, s, v, held) for s, v in zip(statements, verdicts, strict=True))
+        group = range(at, min(at + step, len(statements)))
+        for k, (verdict, call) in zip(group, _group(session, statements, group, held), strict=True):
+            rule = by_rule[k] if by_rule else None
+            if rule is not None and held.cross_check:
+                verdict = _cross_checked(session, statements[k].text, _before(statements, k), verdict, rule, call, held)
+            verdicts.append(_contested(session, statements[k], verdict, held))
+    return tuple(verdicts)
 
 
-def _group(session: Session, statements: Sequence[Statement], group: range, held: Held) -> list[Verdict]:
+def _by_rule(statements: Sequence[Statement], held: Held) -> tuple[Verdict, ...]:
+    """What the rules say of every statement; nothing where they cannot."""
+    chunks = tuple(Chunk(source.text, source.name) for source in held.sources if source.chunk is not None)
+    turns = tuple(source.text for source in held.sources if source.chunk is None)
+    (judgement,) = held.rules.judge([JudgeRequest(held.question, tuple(statements), chunks, turns)])
+    return () if isinstance(judgement, Unscored) else judgement.verdicts
+
+
+def _group(
+    session: Session, statements: Sequence[Statement], group: range, held: Held
+) -> list[tuple[Verdict, Sequence[Piece]]]:
+    """Verdicts of the model on these statements, each with the passages that it rests on."""
     texts = [statements[at].text for at in group]
     matter = {p for text in texts for p in chosen(held.ranked, text, held.question, held.embed)}
     calls = packed([p for p in held.ranked.pieces if p in matter], held.passage_tokens)
@@ -149,7 +171,9 @@ def _entry(said: Said) -> dict[str, str]:
     return {"verdict": said.label.value, "reason": said.reason, "quote": said.quote}
 
 
-def _combined(replies: Sequence[tuple[Said, Sequence[Piece]]], sources: Sequence[Source]) -> Verdict:
+def _combined(
+    replies: Sequence[tuple[Said, Sequence[Piece]]], sources: Sequence[Source]
+) -> tuple[Verdict, Sequence[Piece]]:
     """Supported where some passages support, though others may contradict (a conflict then); contradicted where some
     contradict; else not found."""
     labels = [said.label for said, _ in replies]
@@ -162,7 +186,61 @@ def _combined(replies: Sequence[tuple[Said, Sequence[Piece]]], sources: Sequence
     for said, pieces in telling:
         evidence += evidence_of(said.quote, pieces, sources)
     reason = " / ".join(dict.fromkeys(said.reason for said, _ in telling if said.reason))
-    return Verdict(label, reason or label.value, tuple(evidence), SUPPORTED_PROBABILITY[label], conflict)
+    verdict = Verdict(label, reason or label.value, tuple(evidence), SUPPORTED_PROBABILITY[label], conflict)
+    return verdict, telling[0][1]
+
+
+def _cross_checked(
+    session: Session,
+    text: str,
+    before: str,
+    verdict: Verdict,
+    rule: Verdict,
+    pieces: Sequence[Piece],
+    held: Held,
+) -> Verdict:
+    """The verdict by two of three voices: the model's, the rules', and the model's on the reversed question.
+
+    The third is asked for only where the first two disagree on whether the statement is supported. A model that says
+    the same either way round cannot be overruled by the rules; one that says yes to everything, or no, is.
+    """
+    yes = verdict.label is Label.SUPPORTED
+    if verdict.conflict or yes is (rule.label is Label.SUPPORTED):
+        same = verdict.label is rule.label and not verdict.evidence
+        return replace(verdict, evidence=rule.evidence) if same else verdict
+    doubt = _doubt(session, text, before, pieces, held)
+    if yes is (doubt.label is Label.SUPPORTED):
+        return verdict
+    if not yes:
+        return replace(rule, reason=doubt.reason or rule.reason, probability=UNSURE[Label.SUPPORTED])
+    label = doubt.label if rule.label is Label.NOT_FOUND else rule.label
+    reason = " / ".join(r for r in (doubt.reason, rule.reason) if r)
+    return Verdict(label, reason, rule.evidence, UNSURE[label])
+
+
+def _doubt(session: Session, text: str, before: str, pieces: Sequence[Piece], held: Held) -> Said:
+    passages = shown(pieces)
+    key = session.key("doubt", text, before, held.question, passages)
+    (known,) = session.known([key])
+    said = _said(known)
+    if said is None:
+        said = session.one(
+            "doubt",
+            {"passages": passages, "question": held.question, "before": before, "claim": text},
+            schema=_SCHEMA_DOUBT,
+            max_tokens=TOKENS_EACH,
+            read=_doubted,
+        )
+        session.keep({key: _entry(said)})
+    return said
+
+
+def _doubted(text: str) -> Said | None:
+    entry = last_object(text, "problem")
+    label = problem_of(entry["problem"]) if entry else None
+    if entry is None or label is None:
+        return None
+    return Said(label, "" if label is Label.SUPPORTED else text_of(entry.get("detail")), "")
 
 
 def _contested(session: Session, statement: Statement, verdict: Verdict, held: Held) -> Verdict:
