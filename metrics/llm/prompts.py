@@ -18,6 +18,7 @@ PLACES: Mapping[str, frozenset[str]] = {
     "split": frozenset({"nonce", "conversation", "question", "sentences"}),
     "verdict": frozenset({"nonce", "passages", "question", "before", "claim"}),
     "doubt": frozenset({"nonce", "passages", "question", "before", "claim"}),
+    "confirm": frozenset({"nonce", "passages", "question", "before", "claim"}),
     "verdicts": frozenset({"nonce", "passages", "question", "claims"}),
     "questions": frozenset({"nonce", "answer", "count", "language"}),
     "useful": frozenset({"nonce", "passages", "question"}),

@@ -13,7 +13,7 @@ from metrics.judge import Evidence, Judge, JudgeRequest, Label, Statement, Verdi
 from metrics.llm.asking import Session, list_schema, object_schema
 from metrics.llm.passages import Embed, Piece, Ranked, Source, chosen, packed, shown
 from metrics.llm.quotes import evidence_of
-from metrics.llm.replies import label_of, last_object, problem_of, text_of
+from metrics.llm.replies import label_of, last_object, problem_of, text_of, truth_of
 from metrics.outcome import Unscored
 
 TOKENS_EACH = 120
@@ -32,6 +32,7 @@ _VERDICT = {"type": "string", "enum": [label.value for label in Label]}
 _SCHEMA_ONE = object_schema(reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
 _SCHEMA_SEVERAL = list_schema("claims", reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
 _SCHEMA_DOUBT = object_schema(detail=_TEXT, problem={"type": "string", "enum": ["missing", "different", "none"]})
+_SCHEMA_CONFIRM = object_schema(quote=_TEXT, found={"type": "boolean"})
 _PRONOUN = re.compile(
     r"\b(?:it|its|they|their|them|he|him|his|she|her|this|that|these|those|both|such|there|then|so)\b|[它他她此该其这那]",
     re.IGNORECASE,
@@ -199,37 +200,40 @@ def _cross_checked(
     pieces: Sequence[Piece],
     held: Held,
 ) -> Verdict:
-    """The verdict by two of three voices: the model's, the rules', and the model's on the reversed question.
+    """The verdict by two of three: the model, the rules, and the model on a question that leans the other way.
 
-    The third is asked for only where the first two disagree on whether the statement is supported. A model that says
-    the same either way round cannot be overruled by the rules; one that says yes to everything, or no, is.
+    The third is asked for only where the first two disagree on whether the statement is supported: after a yes, for a
+    detail that the passages lack; after a no, for the words that say it. A model that stays with what it said cannot be
+    overruled by the rules; one that says yes to everything, or no, is.
     """
     yes = verdict.label is Label.SUPPORTED
     if verdict.conflict or yes is (rule.label is Label.SUPPORTED):
         same = verdict.label is rule.label and not verdict.evidence
         return replace(verdict, evidence=rule.evidence) if same else verdict
-    doubt = _doubt(session, text, before, pieces, held)
-    if yes is (doubt.label is Label.SUPPORTED):
+    again = _again(session, "doubt" if yes else "confirm", text, before, pieces, held)
+    if yes is (again.label is Label.SUPPORTED):
         return verdict
     if not yes:
-        return replace(rule, reason=doubt.reason or rule.reason, probability=UNSURE[Label.SUPPORTED])
-    label = doubt.label if rule.label is Label.NOT_FOUND else rule.label
-    reason = " / ".join(r for r in (doubt.reason, rule.reason) if r)
+        evidence = evidence_of(again.quote, pieces, held.sources) or rule.evidence
+        return Verdict(Label.SUPPORTED, rule.reason, evidence, UNSURE[Label.SUPPORTED])
+    label = again.label if rule.label is Label.NOT_FOUND else rule.label
+    reason = " / ".join(r for r in (again.reason, rule.reason) if r)
     return Verdict(label, reason, rule.evidence, UNSURE[label])
 
 
-def _doubt(session: Session, text: str, before: str, pieces: Sequence[Piece], held: Held) -> Said:
+def _again(session: Session, prompt: str, text: str, before: str, pieces: Sequence[Piece], held: Held) -> Said:
+    """What the model says to the question that leans the other way: `doubt` or `confirm`."""
     passages = shown(pieces)
-    key = session.key("doubt", text, before, held.question, passages)
+    key = session.key(prompt, text, before, held.question, passages)
     (known,) = session.known([key])
     said = _said(known)
     if said is None:
         said = session.one(
-            "doubt",
+            prompt,
             {"passages": passages, "question": held.question, "before": before, "claim": text},
-            schema=_SCHEMA_DOUBT,
-            max_tokens=TOKENS_EACH,
-            read=_doubted,
+            schema=_SCHEMA_DOUBT if prompt == "doubt" else _SCHEMA_CONFIRM,
+            max_tokens=TOKENS_EACH + 40,
+            read=_doubted if prompt == "doubt" else _confirmed,
         )
         session.keep({key: _entry(said)})
     return said
@@ -241,6 +245,14 @@ def _doubted(text: str) -> Said | None:
     if entry is None or label is None:
         return None
     return Said(label, "" if label is Label.SUPPORTED else text_of(entry.get("detail")), "")
+
+
+def _confirmed(text: str) -> Said | None:
+    entry = last_object(text, "found")
+    found = truth_of(entry["found"]) if entry else None
+    if entry is None or found is None:
+        return None
+    return Said(Label.SUPPORTED if found else Label.NOT_FOUND, "", text_of(entry.get("quote")))
 
 
 def _contested(session: Session, statement: Statement, verdict: Verdict, held: Held) -> Verdict:

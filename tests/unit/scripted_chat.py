@@ -63,12 +63,18 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return "verdict"
     if "problem" in keys:
         return "doubt"
+    if "found" in keys:
+        return "confirm"
     (key,) = keys
     return str({"claims": "verdicts", "statements": "split", "questions": "questions", "passages": "useful"}[key])
 
 
 def verdict(label: str, reason: str = "because", quote: str = "") -> dict[str, str]:
     return {"reason": reason, "verdict": label, "quote": quote}
+
+
+def found(yes: bool, quote: str = "") -> dict[str, object]:
+    return {"quote": quote, "found": yes}
 
 
 def problem(what: str) -> dict[str, str]:

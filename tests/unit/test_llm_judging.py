@@ -20,7 +20,7 @@ from metrics.llm.verdict_cache import NoCache
 from metrics.metric import Text, Vector
 from metrics.outcome import Outcome, Reason, Scored, Unscored
 from metrics.similarity import build_metrics
-from tests.unit.scripted_chat import Asked, Scripted, problem, verdict
+from tests.unit.scripted_chat import Asked, Scripted, found, problem, verdict
 
 FAITHFULNESS = frozenset({"faithfulness"})
 LEAVE = Chunk("Full-time staff have 26 days of paid leave a year. Leave must be taken by the end of March.", "hr-1")
@@ -101,9 +101,9 @@ def test_supported_over_all_with_evidence_that_is_really_there() -> None:
     outcome, verdicts = score(judge, event())
     assert outcome == Scored(0.5)
     assert [v.label for v in verdicts] == [Label.SUPPORTED, Label.CONTRADICTED]
-    (found,) = verdicts[0].evidence
-    assert (found.chunk, found.chunk_id) == (0, "hr-1")
-    assert LEAVE.text[found.start : found.end] == found.quote == "26 days of paid leave"
+    (place,) = verdicts[0].evidence
+    assert (place.chunk, place.chunk_id) == (0, "hr-1")
+    assert LEAVE.text[place.start : place.end] == place.quote == "26 days of paid leave"
     assert verdicts[1].evidence == ()
     result = judge.judge(event(), FAITHFULNESS)
     assert result.judged is not None
@@ -237,23 +237,33 @@ def test_only_what_is_wanted_is_scored() -> None:
 def test_two_of_three_where_model_and_rules_disagree() -> None:
     one = event("You have 26 days of paid leave a year.")
 
-    def always(label: str, other: str) -> Callable[[Asked], Any]:
-        return lambda asked: verdict(label) if asked.kind == "verdict" else problem(other)
+    def model(label: str, *, doubts: str, confirms: bool) -> Callable[[Asked], Any]:
+        said = {
+            "verdict": verdict(label),
+            "doubt": problem(doubts),
+            "confirm": found(confirms, "26 days of paid leave"),
+        }
+        return lambda asked: said[asked.kind]
 
-    yes_to_everything = always("supported", "missing")
-    sure = always("supported", "none")
-    no_to_everything = always("not_found", "none")
-    for answer, rules, expected, calls in (
-        (yes_to_everything, Label.NOT_FOUND, 0.0, 2),
-        (yes_to_everything, Label.SUPPORTED, 1.0, 1),
-        (sure, Label.CONTRADICTED, 1.0, 2),
-        (no_to_everything, Label.SUPPORTED, 1.0, 2),
-        (always("contradicted", "different"), Label.SUPPORTED, 0.0, 2),
-        (no_to_everything, Label.NOT_FOUND, 0.0, 1),
+    yes = model("supported", doubts="missing", confirms=True)
+    sure_yes = model("supported", doubts="none", confirms=True)
+    no = model("not_found", doubts="missing", confirms=True)
+    sure_no = model("contradicted", doubts="different", confirms=False)
+    for answer, rules, expected, kinds in (
+        (yes, Label.SUPPORTED, Label.SUPPORTED, ["verdict"]),
+        (yes, Label.CONTRADICTED, Label.CONTRADICTED, ["verdict", "doubt"]),
+        (sure_yes, Label.CONTRADICTED, Label.SUPPORTED, ["verdict", "doubt"]),
+        (no, Label.SUPPORTED, Label.SUPPORTED, ["verdict", "confirm"]),
+        (sure_no, Label.SUPPORTED, Label.CONTRADICTED, ["verdict", "confirm"]),
+        (no, Label.CONTRADICTED, Label.NOT_FOUND, ["verdict"]),
     ):
         judge, chat = judging(answer, rules=Fixed(rules))
-        assert score(judge, one)[0] == Scored(expected), (rules, expected)
-        assert len(chat.asked) == calls
+        _, (found_verdict,) = score(judge, one)
+        assert found_verdict.label is expected
+        assert [asked.kind for asked in chat.asked] == kinds
+        unchecked, chat = judging(answer, rules=Fixed(rules), cross_check=False)
+        score(unchecked, one)
+        assert [asked.kind for asked in chat.asked] == ["verdict"]
 
 
 class Remembering(NoCache):
@@ -315,8 +325,10 @@ def test_the_user_may_support_a_statement_and_the_assistant_may_not() -> None:
     turns = (Turn("user", "I work 30 hours a week."), Turn("assistant", "Managers work 50 hours a week."))
     judge, chat = judging(lambda asked: verdict("supported", quote="30 hours a week"))
     one = event("You work 30 hours a week.", conversation=turns)
-    _, (found,) = score(judge, one)
-    assert [(e.chunk, e.chunk_id, e.quote) for e in found.evidence] == [(None, "conversation[0]", "30 hours a week.")]
+    _, (one_verdict,) = score(judge, one)
+    assert [(e.chunk, e.chunk_id, e.quote) for e in one_verdict.evidence] == [
+        (None, "conversation[0]", "30 hours a week.")
+    ]
     assert "30 hours" in chat.asked[0].user
     assert "50 hours" not in chat.asked[0].user
 
@@ -324,9 +336,7 @@ def test_the_user_may_support_a_statement_and_the_assistant_may_not() -> None:
 def test_a_pronoun_gets_the_sentence_before() -> None:
     judge, chat = judging(lambda asked: verdict("supported"))
     score(judge, event("The yard is behind the office. It is open on Sundays. Parking is free."))
-    before = [
-        "The yard is behind the office." in one.user.split("Claim:")[0].split("</passages")[1] for one in chat.asked
-    ]
+    before = ["Sentence before: The yard is behind the office." in one.user for one in chat.asked]
     assert before == [False, True, False]
 
 
@@ -401,9 +411,9 @@ def test_one_chunk_supports_and_another_contradicts() -> None:
     judge = LlmJudging(chat, embed, load_book(), embedder_identity="letters")
     result = judge.judge(event("Full-time staff have 26 days of paid leave a year.", (LEAVE, other)), FAITHFULNESS)
     assert result.judged is not None
-    (found,) = result.judged.verdicts
-    assert (found.label, found.conflict, result.judged.conflicts) == (Label.SUPPORTED, True, 1)
-    assert [e.chunk_id for e in found.evidence] == ["hr-1", "hr-old"]
+    (both,) = result.judged.verdicts
+    assert (both.label, both.conflict, result.judged.conflicts) == (Label.SUPPORTED, True, 1)
+    assert [e.chunk_id for e in both.evidence] == ["hr-1", "hr-old"]
     assert seen_of(result.judged) == (Flag.CONTEXT_CONFLICT,)
     alone = judge.judge(event("Full-time staff have 26 days of paid leave a year.", (LEAVE, PARKING)), FAITHFULNESS)
     assert alone.judged is not None
