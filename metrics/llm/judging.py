@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -36,6 +37,8 @@ METRICS = (FAITHFULNESS, ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CO
 BOUNDS = (0.0, 1.0)
 METHOD = "llm/1"
 """Version of how verdicts are asked for, beside the prompts: choice of passages, reading of replies, combination."""
+LATIN = ("en", "other")
+"""What `metrics.language.language_of` says of any text in Latin script, or of none."""
 _FORMULAS = {
     FAITHFULNESS: faithfulness.FORMULA,
     ANSWER_RELEVANCE: relevance.FORMULA,
@@ -140,8 +143,7 @@ class LlmJudging:
 
     def _judge(self, event: Event, names: list[str]) -> RemoteResult:
         texts = _texts(event)
-        language = _language(event)
-        session = Session(self._chat, self._book.of(language), self._cache, fence(texts))
+        session = Session(self._chat, self._book.of(self._language(event)), self._cache, fence(texts))
         outcomes: dict[str, Outcome] = {}
         faithful = None
         evasive = False
@@ -155,7 +157,7 @@ class LlmJudging:
                     event.question,
                     event.answer,
                     count=self._options.questions,
-                    language=_question_language(event, language),
+                    language=_question_language(event),
                     embed=self._embed,
                 )
             )
@@ -226,6 +228,13 @@ class LlmJudging:
             return Unscored(failed.reason)
         return retrieval.context_relevance(useful)
 
+    def _language(self, event: Event) -> str:
+        """Which prompts an event gets: those of its label where there are such, else by the script of the answer."""
+        labelled = _label(event)
+        if labelled in self._book.sets:
+            return labelled
+        return language_of(event.question if is_blank(event.answer) else event.answer)
+
     def _held(self, event: Event, turns: tuple[str, ...]) -> Held:
         sources = sources_of(event.contexts, turns)
         return Held(
@@ -266,20 +275,24 @@ def _texts(event: Event) -> list[str]:
     return [text for text in texts if text]
 
 
-def _language(event: Event) -> str:
-    """Which prompts an event gets: its label where it has one, else the script of answer or question."""
-    labelled = event.labels.get("lang", "").split("-")[0].lower()
-    return labelled or language_of(event.answer if not is_blank(event.answer) else event.question)
+def _label(event: Event) -> str:
+    """`pt` of `pt-BR` and `pt_BR`."""
+    return re.split(r"[-_]", event.labels.get("lang", ""))[0].lower()
 
 
-def _question_language(event: Event, language: str) -> str:
-    """The language that questions are made in: that of the asked one. A Latin script alone does not tell which."""
+def _question_language(event: Event) -> str:
+    """The language that questions are made in: that of the asked one.
+
+    A Latin script alone does not tell which: then the label says, or else it is the answer's own language (""), if that
+    is written in Latin script too.
+    """
     script = language_of(event.question)
-    if script not in ("en", "other"):
+    if script not in LATIN:
         return script
-    if language != "en" and language_of(event.answer) in ("en", "other"):
-        return language
-    return "" if language_of(event.answer) == script and "lang" not in event.labels else script
+    labelled = _label(event)
+    if labelled and language_of(event.answer) in LATIN:
+        return labelled
+    return "" if language_of(event.answer) in LATIN else "en"
 
 
 def _as_one(reference: str) -> tuple[Statement, ...]:

@@ -18,6 +18,8 @@ from metrics.outcome import Unscored
 
 TOKENS_EACH = 120
 """Completion tokens for one verdict with its reason and quote."""
+MOST_CALLS = 30
+"""Of an answer with more statements than this, several go into one call."""
 SUPPORTED_PROBABILITY = {Label.SUPPORTED: 0.9, Label.NOT_FOUND: 0.1, Label.CONTRADICTED: 0.1}
 """A chat model gives a label and no probability."""
 UNSURE = {Label.SUPPORTED: 0.6, Label.NOT_FOUND: 0.4, Label.CONTRADICTED: 0.4}
@@ -72,7 +74,7 @@ def verdicts_of(session: Session, statements: Sequence[Statement], held: Held) -
     """
     by_rule = _by_rule(statements, held)
     verdicts: list[Verdict] = []
-    step = held.statements_per_call
+    step = max(held.statements_per_call, -(-len(statements) // MOST_CALLS))
     for at in range(0, len(statements), step):
         group = range(at, min(at + step, len(statements)))
         for k, (verdict, call) in zip(group, _group(session, statements, group, held), strict=True):

@@ -340,6 +340,23 @@ def test_a_pronoun_gets_the_sentence_before() -> None:
     assert before == [False, True, False]
 
 
+def test_an_answer_of_many_statements_costs_a_bounded_number_of_calls() -> None:
+    def answer(asked: Asked) -> Any:
+        return {"claims": [{"id": n + 1, **verdict("supported")} for n in range(len(asked.claims))]}
+
+    judge, chat = judging(answer)
+    outcome, verdicts = score(judge, event(" ".join(f"Door number {n} is blue." for n in range(200))))
+    assert (outcome, len(verdicts), len(chat.asked)) == (Scored(1.0), 200, 29)
+
+
+@pytest.mark.parametrize("label", ["zh", "zh-CN", "zh_TW"])
+def test_a_label_chooses_the_prompts_if_there_are_such(label: str) -> None:
+    judge, chat = judging(lambda asked: verdict("supported"))
+    judge.judge(event(labels={"lang": label}), FAITHFULNESS)
+    judge.judge(event(labels={"lang": "de"}), FAITHFULNESS)
+    assert ["资料" in asked.system for asked in chat.asked] == [True, True, False, False]
+
+
 def test_prompts_in_the_language_of_the_event() -> None:
     judge, chat = judging(lambda asked: verdict("supported"))
     chinese = Event("z", 0.0, "年假有几天？", (Chunk("全职员工每年有26天带薪年假。"),), "您每年有26天带薪年假。")
