@@ -8,9 +8,9 @@ service times only, never on the event at hand, so weighted means stay unbiased 
 
 from __future__ import annotations
 
-FLOOR = 0.001
+FLOOR = 0.0001
 """The admitted share never falls below this: a metric never goes silent for good."""
-FIRST_SHARE = 0.05
+FIRST_SHARE = 0.005
 """Admitted while it is not yet known how much arrives without pauses: for one tick."""
 TICK_SECONDS = 0.2
 QUEUE_SECONDS = 2.0

@@ -16,7 +16,7 @@ from metrics.evaluation import Evaluation, Evaluator
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-BACKGROUND = 10
+BACKGROUND = 15
 """The niceness of the inference thread."""
 
 

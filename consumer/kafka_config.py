@@ -62,6 +62,9 @@ def consumer(kafka: Kafka, group: str) -> dict[str, Any]:
             "session.timeout.ms": 10_000,
             "max.poll.interval.ms": 60_000,
             "queued.max.messages.kbytes": 65_536,
+            # A full queue is looked at again after this; with the client's own second a busy reader runs dry.
+            "fetch.queue.backoff.ms": 10,
+            "max.partition.fetch.bytes": 4_000_000,
         }
         | kafka.consumer
         | {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False}

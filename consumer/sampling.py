@@ -193,12 +193,14 @@ class KeyCheck:
     """Measures distinct keys per event, in bounded memory, while `sampling.key_is_id` is in force.
 
     Where the key is a user or a session, all events of one key are sampled together and the error bars are too narrow.
-    A window of the first events would miss a large user base, so the check goes on to a million events, at each power
-    of ten, on a share of the *keys* that halves whenever it outgrows its memory.
+    A window of the first events would miss a large user base, so the check goes on to `until` events, at each power
+    of ten, on a share of the *keys* that halves whenever it outgrows its memory. It may be shown all events, or those
+    that stage 1 keeps: that is a sample of keys with all their events.
     """
 
-    def __init__(self, minimum: float = 0.9, most_keys: int = 8192) -> None:
+    def __init__(self, minimum: float = 0.9, most_keys: int = 8192, until: int = 1_000_000) -> None:
         self._minimum = minimum
+        self._until = until
         self._most_keys = most_keys
         self.restart()
 
@@ -236,9 +238,9 @@ class KeyCheck:
         if share < self._minimum:
             raise KeyIsNotId(
                 f"sampling.key_is_id is set, but the record key is not the event id: {share:.2f} distinct keys per "
-                f"event in the first {self._seen:,} events, at least {self._minimum} are expected; events of one key "
-                "would be sampled together. Set sampling.key_is_id = false, or name the header that carries the id in "
-                "sampling.id_header"
+                f"event in the first {self._seen:,} events measured, at least {self._minimum} are expected; events "
+                "of one key would be sampled together. Set sampling.key_is_id = false, or name the header that carries "
+                "the id in sampling.id_header"
             )
         self._next_look *= 10
-        self.done = self._next_look > 1_000_000
+        self.done = self._next_look > self._until

@@ -26,17 +26,20 @@ from consumer.sampling import Decision, KeyCheck, KeyIsNotId, Sampler
 from consumer.scorer_metrics import Ending, ScorerMetrics
 from consumer.settings import Settings
 from metrics.evaluation import Evaluation, Evaluator, warm_up_event
-from metrics.outcome import Reason
 
 log = logging.getLogger(__name__)
 
-RECORDS_SAMPLED_EARLY = 1000
 RECORDS = 100
-"""Without early sampling every record of a poll may become work, so a poll takes fewer: back-pressure acts in time."""
+"""At most so many records of one poll become work, so that back-pressure acts in time."""
+RECORDS_AT_ONCE = 4000
+"""The most that one poll takes, however few of them are sampled: more would only hold more memory."""
 POLL_SECONDS = 0.05
 LAG_SECONDS = 2.0
 REVOKE_SECONDS = 5.0
 READY_SECONDS = 60.0
+ALL_KEYS = 10_000
+"""So many first events show whether their key is an id; after that, those that stage 1 keeps do (they are all events of
+a sample of keys), so that an event which is dropped costs nothing more."""
 
 
 class ScorerStopped(Exception):
@@ -82,13 +85,14 @@ class Scorer:
         self._definitions = parts.evaluator.definitions
         self._results = Results(settings, self._definitions, versions, wall_clock)
         self._offsets = Offsets()
-        self._key_check = KeyCheck()
+        self._first_keys = KeyCheck(until=ALL_KEYS)
+        self._kept_keys = KeyCheck()
         self._admission = Admission(settings.scorer.max_delay_seconds)
         self.partitions = Partitions(
             parts.consumer,
             self._offsets,
             parts.metrics,
-            began=self._key_check.restart,
+            began=self._restart_key_checks,
             drain=self._drain_partitions,
             now=now,
             wall_clock=wall_clock,
@@ -101,7 +105,8 @@ class Scorer:
             served=self._served,
             beat=lambda: parts.pulse.beat("inference"),
         )
-        self._most = RECORDS_SAMPLED_EARLY if parts.sampler.samples_early else RECORDS
+        share = parts.sampler.highest_rate if parts.sampler.samples_early else 1.0
+        self._most = min(RECORDS_AT_ONCE, int(RECORDS / share))
         self._stopping = False
         self._fatal: str | None = None
         self._last_commit = self._last_lag = now()
@@ -188,55 +193,65 @@ class Scorer:
 
     def _take(self, records: Sequence[Delivered]) -> None:
         """Count, sample early, and take in what is kept. This loop runs for every event on the topic."""
-        check_keys = self._settings.sampling.key_is_id and not self._key_check.done
         keeps = self._keeps_early
-        partition: Partition = ("", -1)
+        check_all = self._settings.sampling.key_is_id and not self._first_keys.done
+        check_kept = self._settings.sampling.key_is_id and not self._kept_keys.done
+        topic, number = "", -1
         watermark: Watermark | None = None
-        delivered = dropped = 0
+        delivered = dropped = shed = 0
         for record in records:
-            error = record.error()
-            if error is not None:
+            if (error := record.error()) is not None:
                 self._consume_error(error)
                 continue
-            here = (record.topic(), record.partition())
-            if here != partition:
-                self._count_early(partition, delivered, dropped)
-                delivered = dropped = 0
-                partition, watermark = here, self._offsets.get(here)
+            if record.partition() != number or record.topic() != topic:
+                self._count_early((topic, number), delivered, dropped, shed)
+                delivered = dropped = shed = 0
+                topic, number = record.topic(), record.partition()
+                watermark = self._offsets.get((topic, number))
             if watermark is None:
                 continue
             delivered += 1
-            if check_keys:
-                self._check_key(record.key())
-            if keeps(record):
-                self._take_in(record, partition, watermark)
-            else:
+            if check_all:
+                self._check_key(self._first_keys, record.key())
+            if not keeps(record):
                 watermark.pass_over(record.offset())
                 dropped += 1
-        self._count_early(partition, delivered, dropped)
+                continue
+            if check_kept:
+                self._check_key(self._kept_keys, record.key())
+            if self._sheds_early(record):
+                watermark.pass_over(record.offset())
+                shed += 1
+            else:
+                self._take_in(record, (topic, number), watermark)
+        self._count_early((topic, number), delivered, dropped, shed)
 
-    def _count_early(self, partition: Partition, delivered: int, dropped: int) -> None:
+    def _count_early(self, partition: Partition, delivered: int, dropped: int, shed: int) -> None:
         if delivered:
             self._metrics.events_in.labels(partition[0], str(partition[1])).inc(delivered)
         if dropped:
             self._metrics.ended(partition, Ending.SAMPLED_OUT, dropped)
+        if shed:
+            self._metrics.shed(partition, shed)
 
-    def _sheds_early(self, record: Delivered, unit_id: bytes | None) -> bool:
+    def _sheds_early(self, record: Delivered) -> bool:
         """While shedding, what one rate for all has sampled is let go before it is decoded; a tombstone stays one."""
-        if unit_id is None or not self._admission.shedding or not self._sampler.decides_early or not len(record):
+        if not self._admission.shedding or not self._sampler.decides_early or not len(record):
+            return False
+        unit_id = self._sampler.early_id(record.key(), record.headers() if self._sampler.reads_headers else ())
+        if unit_id is None:
             return False
         rate = self._sampler.highest_rate
         decision = Decision(True, rate, "rate", self._sampler.unit_of(unit_id))
         return self._admit(decision, broker_time(record) or self._wall_clock()) is None
 
-    def _shed(self, partition: Partition) -> None:
-        for metric in self._definitions:
-            self._metrics.unscored.labels(metric, Reason.SHED.value).inc()
-        self._metrics.ended(partition, Ending.UNSCORED)
+    def _restart_key_checks(self) -> None:
+        self._first_keys.restart()
+        self._kept_keys.restart()
 
-    def _check_key(self, key: bytes | None) -> None:
+    def _check_key(self, check: KeyCheck, key: bytes | None) -> None:
         try:
-            self._key_check.observe(key)
+            check.observe(key)
         except KeyIsNotId as error:
             raise ScorerStopped(str(error)) from None
 
@@ -251,10 +266,6 @@ class Scorer:
     def _take_in(self, record: Delivered, partition: Partition, watermark: Watermark) -> None:
         headers = record.headers() or ()
         unit_id = self._sampler.early_id(record.key(), headers)
-        if self._sheds_early(record, unit_id):
-            watermark.pass_over(record.offset())
-            self._shed(partition)
-            return
         raw = Raw(position(record), record.key(), record.value(), headers, broker_time(record))
         offset = raw.source.offset
         taken = self._intake.take(raw, unit_id, self._admit)
@@ -272,7 +283,7 @@ class Scorer:
                 self._refuse(raw, reason, detail, self._finisher(partition, watermark, offset))
             case Shed():
                 watermark.pass_over(offset)
-                self._shed(partition)
+                self._metrics.shed(partition)
             case Sampled() as sampled:
                 watermark.deliver(offset)
                 finish = self._finisher(partition, watermark, offset)

@@ -82,6 +82,7 @@ class ScorerMetrics:
             info.labels(metric, definition).set(1)
             for missing in Reason:
                 self.unscored.labels(metric, missing.value)
+        self._shed_by_metric = tuple(self.unscored.labels(metric, Reason.SHED.value) for metric in metrics)
         for reason in (*Refusal, INTERNAL_ERROR):
             self.deadletters.labels(str(reason))
         for repair in Repair:
@@ -111,6 +112,12 @@ class ScorerMetrics:
         self.events.labels(partition[0], str(partition[1]), ending.value).inc(events)
         with self._lock:
             self._tally[ending] += events
+
+    def shed(self, partition: Partition, events: int = 1) -> None:
+        """Sampled events that are let go, since they are beyond what can be scored: every metric lacks them."""
+        for unscored in self._shed_by_metric:
+            unscored.inc(events)
+        self.ended(partition, Ending.UNSCORED, events)
 
     def tally(self) -> dict[str, int]:
         """Events by ending since the start, over all partitions; for the line at shutdown."""

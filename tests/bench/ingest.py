@@ -178,6 +178,7 @@ def main() -> None:
         topic = f"events-{tag}"
         create_topics(load(None, scorer_environment(cluster.bootstrap, topic, tag)).settings, 20)
         fill(cluster.bootstrap, topic, options.events)
+        os.sync()  # else whoever reads first shares the machine with the writing of gigabytes to the disk
         before = bare(cluster.bootstrap, topic, options.events)
         ours, ended = scorer(cluster.bootstrap, topic, tag, options.events, folder)
         after = bare(cluster.bootstrap, topic, options.events)
