@@ -49,6 +49,8 @@ def adapted(source: PromptSet, language: str, chat: Chat, name: str | None = Non
             for part, text in parts.items()
             if text.strip()
         }
+    generic = _translated("\n".join(source.generic), called, chat, "[generic] questions")
+    sections["generic"] = {"questions": generic}
     text = _file(language, f"{language}/1", source.version, chat.model, sections)
     return parse_prompts(text, f"{language}.toml")
 

@@ -27,6 +27,9 @@ PLACES: Mapping[str, frozenset[str]] = {
 }
 """Every prompt that a set must have, and the places that its user part must name, each exactly once but for `nonce`."""
 
+LEAST_GENERIC = 5
+"""Questions that fit any answer, at least: fewer do not show how near such questions are to one another."""
+
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
@@ -51,6 +54,8 @@ class PromptSet:
     version: str
     """As in the file: `en/1`."""
     prompts: Mapping[str, Prompt]
+    generic: tuple[str, ...]
+    """Questions that fit any answer."""
     text: str
     """The file as it is written."""
 
@@ -122,7 +127,7 @@ def parse_prompts(text: str, name: str) -> PromptSet:
         system = _text(section, "system", f"{name}, [{prompt}]") if places else ""
         _check_places(user, places, f"{name}, [{prompt}]")
         prompts[prompt] = Prompt(system, user)
-    return PromptSet(language, version, prompts, text)
+    return PromptSet(language, version, prompts, _generic(data, name), text)
 
 
 def places_of(template: str) -> list[str]:
@@ -143,6 +148,18 @@ def filled(template: str, values: Mapping[str, str]) -> str:
         if not names or any(values[name] for name in names):
             lines.append(_PLACE.sub(lambda found: values[found[1]], line))
     return "\n".join(lines)
+
+
+def _generic(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The lines of [generic] questions."""
+    section = data.get("generic")
+    if not isinstance(section, dict):
+        raise PromptError(f"{name}: there is no section [generic]")
+    lines = tuple(line.strip() for line in _text(section, "questions", f"{name}, [generic]").splitlines())
+    questions = tuple(dict.fromkeys(line for line in lines if line))
+    if len(questions) < LEAST_GENERIC:
+        raise PromptError(f"{name}, [generic]: at least {LEAST_GENERIC} questions, one a line; found {len(questions)}")
+    return questions
 
 
 def _check_places(user: str, places: frozenset[str], where: str) -> None:

@@ -5,17 +5,13 @@ Mean cosine of the asked question with n questions that the answer answers, in [
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from metrics.blank import is_blank
-from metrics.language import language_of
 from metrics.llm.asking import Session, list_schema
 from metrics.llm.injection import without_suspicious
 from metrics.llm.passages import Embed
@@ -71,8 +67,7 @@ def answer_relevance(
     if evasive:
         return Relevance(Unscored(Reason.EVASIVE), True)
     questions = [m.question for m in made if not is_blank(m.question)]
-    generic = generic_questions().get(language_of(question), generic_questions()["en"])
-    vectors = embed([Text("query", text) for text in (question, *questions, *generic)])
+    vectors = embed([Text("query", text) for text in (question, *questions, *session.prompts.generic)])
     asked, others = vectors[0], vectors[1 : 1 + len(questions)]
     if isinstance(asked, Unscored):
         return Relevance(asked, False)
@@ -123,13 +118,6 @@ def _unit(vector: Vector) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     exact = vector.astype(np.float64)
     norm = float(np.linalg.norm(exact))
     return exact / norm if np.isfinite(norm) and norm > 1e-9 else None
-
-
-@cache
-def generic_questions() -> Mapping[str, tuple[str, ...]]:
-    """Questions that fit any answer, by language: generic_questions.toml."""
-    data = tomllib.loads(files("metrics.llm").joinpath("generic_questions.toml").read_text(encoding="utf-8"))
-    return {language: tuple(entry["questions"]) for language, entry in data.items()}
 
 
 def language_name(language: str) -> str:

@@ -73,6 +73,8 @@ def test_own_prompts_stand_beside_or_instead(tmp_path: Path) -> None:
         (lambda t: t.replace('language = "en"', 'language = "English"'), "two or three letters"),
         (lambda t: t.replace('version = "en/1"', ""), "version is missing"),
         (lambda t: t + "[", "not TOML"),
+        (lambda t: t.replace("[generic]", "[other]"), r"no section \[generic\]"),
+        (lambda t: t.split("What is the text about?")[0] + "'''\n", "at least 5 questions, one a line; found 1"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path: Path, change: Callable[[str], str], says: str) -> None:
