@@ -27,6 +27,7 @@ COMMANDS = {
     "cases": "List, show, export and forget case files.",
     "deadletters": "List dead letters by reason.",
     "redrive": "Send dead letters back after a fix.",
+    "plan": "What a load needs: cores, memory, money.",
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from consumer import kafka_config
 from consumer.decode import Decoder
@@ -56,6 +56,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
     kafka_config.check(settings.kafka)
     keep_heap_small()
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     evaluator = build_evaluator(settings, registry)

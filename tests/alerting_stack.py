@@ -1,0 +1,182 @@
+"""Kafka, Redis, both workers, Prometheus with the rules at a shorter time scale, Alertmanager, and traffic."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from consumer.client import Client
+from consumer.demo.knowledge import APPS, LANGUAGES, load_documents
+from consumer.demo.script import Fault
+from consumer.demo.service import HelpDesk
+from consumer.embedded import embedded_redis, free_port
+from consumer.settings_source import load
+from consumer.topics import create_topics
+from deploy.prometheus.generate import RULES, files
+from deploy.prometheus.table import TABLE, Table, read_table
+from tests.processes import Running, groundwatch, wait_until
+from tests.prometheus_server import Receiver, Server, alertmanager, prometheus, webhook
+
+SCALE = 60.0
+"""An hour of the rules is a minute here; `for: 5m` is five seconds."""
+WINDOWS = {"5m": 5.0, "1h": 60.0, "24h": 1440.0}
+DEPLOY = TABLE.parents[1]
+CACHE_OPTIONS = ("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+
+
+@dataclass
+class Traffic:
+    """Answers of the demo's help desk at a steady rate, with the fault that is at work now."""
+
+    client: Client
+    rate: float
+    fault: Fault = Fault.NONE
+
+    def run(self, stop: threading.Event) -> None:
+        desk = HelpDesk(load_documents(), seed=7)
+        due = time.monotonic()
+        while not stop.wait(max(0.0, due - time.monotonic())):
+            self.client.log(desk.handle(self.fault, time.time()).event)
+            due += 1 / self.rate
+
+
+@dataclass
+class Stack:
+    """Everything that runs; `redis_urls` are those of cache and cases."""
+
+    table: Table
+    scorer: Running
+    monitor: Running
+    prometheus: Server
+    alertmanager: Server
+    receiver: Receiver
+    traffic: Traffic
+
+    def firing(self) -> set[str]:
+        """Alerts that fire in Prometheus now."""
+        return {labels["alertname"] for labels, _ in self.prometheus.query('ALERTS{alertstate="firing"}')}
+
+
+def environment(bootstrap: str, tag: str, **sections: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of both workers as environment: topics of their own, short windows, the demo's segments."""
+    values: dict[str, dict[str, Any]] = {
+        "kafka": {"bootstrap_servers": bootstrap},
+        "topics": {
+            "events": [f"events-{tag}"], "scores": f"scores-{tag}", "flagged": f"flagged-{tag}",
+            "deadletter": f"dead-{tag}", "redrive": f"redrive-{tag}", "labels": f"labels-{tag}", "partitions": 2,
+        },
+        "segments": {"allow": {"app": list(APPS), "lang": list(LANGUAGES)}},
+        "scorer": {"group": f"scorer-{tag}", "commit_interval_seconds": 0.3},
+        "monitor": {"group": f"monitor-{tag}", "windows": WINDOWS},
+    }  # fmt: skip
+    found = {}
+    for section in values.keys() | sections.keys():
+        for key, value in (values.get(section, {}) | dict(sections.get(section, {}))).items():
+            text = value if isinstance(value, str) else orjson.dumps(value).decode()
+            found[f"GROUNDWATCH__{section}__{key}".upper()] = text
+    return found
+
+
+def prometheus_config(table: Table, rules: Path, scorer: str, monitor: str, alerts: str) -> dict[str, Any]:
+    """The configuration that ships, with addresses and intervals of this test."""
+    config: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yaml").read_text(encoding="utf-8"))
+    config["global"] |= {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
+    config["rule_files"] = [str(rules)]
+    config["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": [alerts]}]}]
+    addresses = {table.scorer_job: scorer, table.monitor_job: monitor}
+    for job in config["scrape_configs"]:
+        del job["dns_sd_configs"]
+        job["static_configs"] = [{"targets": [addresses[job["job_name"]]]}]
+    return config
+
+
+def alertmanager_config(url: str) -> dict[str, Any]:
+    """The configuration that ships, with the receiver of this test and without waiting for company."""
+    text = (DEPLOY / "alertmanager" / "alertmanager.yaml").read_text(encoding="utf-8")
+    config: dict[str, Any] = yaml.safe_load(text)
+    config["route"] |= {"group_wait": "1s", "group_interval": "2s"}
+    for route in config["route"]["routes"]:
+        route["group_wait"] = "1s"
+    for receiver in config["receivers"]:
+        for hook in receiver["webhook_configs"]:
+            hook["url"] = url
+    return config
+
+
+@contextlib.contextmanager
+def stack(
+    folder: Path, bootstrap: str, binaries: Mapping[str, str], tag: str, cache: str, cases: str, rate: float
+) -> Iterator[Stack]:
+    """Everything, with calm traffic, from the moment that the first score is counted.
+
+    `binaries`: of `prometheus` and `alertmanager`; `cache` and `cases` are the URLs of two Redis.
+    """
+    addresses = {name: f"127.0.0.1:{free_port()}" for name in ("scorer", "monitor")}
+    own = environment(
+        bootstrap, tag,
+        redis={"cache_url": cache, "cases_url": cases},
+        **{f"metrics__{name}": {"listen": address} for name, address in addresses.items()},
+    )  # fmt: skip
+    settings = load(None, own).settings
+    create_topics(settings, 30)
+    table = read_table(settings, scale=SCALE)
+    rules = folder / RULES
+    rules.write_text(files(table)[RULES], encoding="utf-8")
+    stop = threading.Event()
+    with contextlib.ExitStack() as within:
+        workers = {
+            name: within.enter_context(groundwatch(command, addresses[name], folder / f"{name}.log", own))
+            for name, command in (("scorer", "score"), ("monitor", "monitor"))
+        }
+        client = within.enter_context(Client.to(bootstrap, settings.topics.events[0]))
+        traffic = Traffic(client, rate)
+        thread = threading.Thread(target=traffic.run, args=(stop,), daemon=True)
+        thread.start()
+        within.callback(thread.join)
+        within.callback(stop.set)
+        wait_until(lambda: workers["monitor"].total("groundwatch_scores_read_total") > 10, 240, "the first scores")
+        receiver = within.enter_context(webhook())
+        manager = within.enter_context(
+            alertmanager(binaries["alertmanager"], folder / "alertmanager", alertmanager_config(receiver.url))
+        )
+        config = prometheus_config(table, rules, addresses["scorer"], addresses["monitor"], manager.address)
+        server = within.enter_context(prometheus(binaries["prometheus"], folder / "prometheus", config))
+        yield Stack(table, workers["scorer"], workers["monitor"], server, manager, receiver, traffic)
+
+
+@dataclass
+class Redis:
+    """A Redis that a test can take away and bring back on the same port."""
+
+    folder: Path
+    options: tuple[str, ...]
+    port: int
+    _running: contextlib.ExitStack
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        self._running.enter_context(embedded_redis(self.folder / f"{self.port}.log", *self.options, port=self.port))
+
+    def stop(self) -> None:
+        self._running.close()
+
+
+@contextlib.contextmanager
+def redis(folder: Path, *options: str) -> Iterator[Redis]:
+    server = Redis(folder, options, free_port(), contextlib.ExitStack())
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
