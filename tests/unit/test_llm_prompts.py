@@ -28,6 +28,15 @@ def test_shipped_prompts_are_native_whole_and_small(language: str) -> None:
         assert chinese is (language == "zh"), name
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_questions_about_one_claim_begin_alike(language: str) -> None:
+    """A server that keeps prefixes reads the passages once for all three."""
+    verdict, doubt, confirm = (BOOK.sets[language].prompts[name] for name in ("verdict", "doubt", "confirm"))
+    assert verdict.system == doubt.system == confirm.system
+    heads = {prompt.user[: prompt.user.index("{claim}")] for prompt in (verdict, doubt, confirm)}
+    assert len(heads) == 1
+
+
 def test_both_languages_ask_for_the_same_keys() -> None:
     keys = re.compile(r'"([a-z_]+)"')
     for name in PLACES:
