@@ -21,14 +21,12 @@ from consumer.monitor import Monitor, MonitorStopped
 from consumer.rebuild import Rebuild
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
-from consumer.stopping import Stopping, leave_after
+from consumer.stopping import MONITOR_STOP_SECONDS, Stopping, leave_after
 from metrics.exposition import GuardedCollector
 
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 5.0
-STOP_SECONDS = 9.5
-"""From the signal to the end of the process at the latest; brokers that hang hold the client's threads for longer."""
 FAULTS = (MonitorStopped, ListenError, CaseStoreError, kafka_config.KafkaConfigError)
 """What `run` raises with a message for a person."""
 
@@ -82,7 +80,7 @@ class _Stop:
             if self.asked.is_set():
                 return
             self.asked.set()
-            leave_after(STOP_SECONDS).start()
+            leave_after(MONITOR_STOP_SECONDS).start()
             if self._wakes is not None:
                 self._wakes()
 

@@ -8,7 +8,7 @@ replica and every re-run chooses the same events, and a 10 % sample lies inside 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -133,11 +133,6 @@ class Sampler:
     def unit_of(self, event_id: bytes) -> float:
         """The place of an event in [0, 1)."""
         return unit_interval(self._salt, event_id)
-
-    def keep_early_ids(self, event_ids: Iterable[bytes]) -> list[bool]:
-        """`keep_early` for many ids at once, for settings without a header rule."""
-        prefix, early, digest = self._prefix, self._early, sha256
-        return [digest(prefix + event_id).digest() < early for event_id in event_ids]
 
     def decide(
         self, event_id: bytes, event: Event, segment: Mapping[str, str], headers: Headers | None = None

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+MONITOR_STOP_SECONDS = 9.5
+"""From the signal to the end of a monitor at the latest; brokers that hang hold the client's threads for longer."""
 
 
 class Stopping:

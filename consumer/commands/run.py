@@ -18,12 +18,13 @@ from consumer import kafka_config, logs
 from consumer.cli import loaded_settings
 from consumer.health import ListenError, refuse_multiprocess
 from consumer.settings import Settings
-from consumer.stopping import heeded_signals
+from consumer.stopping import MONITOR_STOP_SECONDS, heeded_signals
 from consumer.topics import BrokerAway, TopicsError, create_topics
 
 log = logging.getLogger(__name__)
 
-STOP_SECONDS = 8.0
+MARGIN_SECONDS = 1.0
+"""What a child is given beyond its own deadline before it is killed."""
 BROKER_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 
@@ -46,7 +47,8 @@ def command(ctx: click.Context) -> None:
         stop = threading.Event()
         stopping.started(stop.set)
         own = [sys.executable, "-m", "consumer"] + ([] if ctx.obj is None else ["--settings", str(ctx.obj)])
-        failed = supervise({name: [*own, name] for name in ("score", "monitor")}, stop, STOP_SECONDS)
+        deadline = max(settings.scorer.shutdown_seconds, MONITOR_STOP_SECONDS) + MARGIN_SECONDS
+        failed = supervise({name: [*own, name] for name in ("score", "monitor")}, stop, deadline)
     if failed is not None:
         raise click.ClickException(failed)
 

@@ -41,7 +41,7 @@ def test_both_stages_compare_the_same_number(event_id: bytes, rate: float) -> No
     decision = one.decide(event_id, EVENT, {}, ())
     assert decision.unit == unit_interval("groundwatch", event_id)
     assert one.keep_early(event_id, ()) == decision.kept == (decision.unit < rate)
-    assert one.keep_early_ids([event_id]) == [decision.kept]
+    assert one.keep_early(event_id) == decision.kept
 
 
 @given(IDS, RATES, RATES)
@@ -53,7 +53,7 @@ def test_a_smaller_sample_lies_inside_a_larger_one(event_id: bytes, a: float, b:
 
 def test_ten_percent_lies_inside_twenty_five_percent() -> None:
     ids = [b"evt-%d" % n for n in range(20_000)]
-    ten, twenty_five = (sampler(rate=rate).keep_early_ids(ids) for rate in (0.10, 0.25))
+    ten, twenty_five = ([one.keep_early(i) for i in ids] for one in (sampler(rate=0.10), sampler(rate=0.25)))
     assert sum(ten) > 1800
     assert all(wide for narrow, wide in zip(ten, twenty_five, strict=True) if narrow)
 
@@ -62,7 +62,8 @@ def test_ten_percent_lies_inside_twenty_five_percent() -> None:
 @pytest.mark.parametrize("shape", ["evt-{}", "{}", "{:08d}", "qa.events-3-{}"])
 def test_sequential_ids_are_sampled_at_the_rate(rate: float, shape: str) -> None:
     # field case 71 (c): within five standard deviations of the binomial.
-    kept = sum(sampler(rate=rate).keep_early_ids(shape.format(n).encode() for n in range(100_000)))
+    one = sampler(rate=rate)
+    kept = sum(one.keep_early(shape.format(n).encode()) for n in range(100_000))
     assert abs(kept - 100_000 * rate) <= 5 * math.sqrt(100_000 * rate * (1 - rate)) + 1
 
 
@@ -211,7 +212,7 @@ def test_an_always_rule_keeps_with_probability_one(
 def test_a_rule_on_the_decoded_event_makes_stage_one_keep_everything(rule: dict[str, Any]) -> None:
     one = sampler(rate=0.01, always=[rule])
     assert one.highest_rate == 1.0
-    assert all(one.keep_early_ids(b"%d" % n for n in range(1000)))
+    assert all(one.keep_early(b"%d" % n) for n in range(1000))
 
 
 def test_a_header_rule_is_decided_at_stage_one() -> None:
