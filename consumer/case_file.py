@@ -71,6 +71,8 @@ class CaseFile:
     conversation: tuple[Mapping[str, str], ...] = ()
     truncated: bool = False
     """Text was left out because the broker refused the whole."""
+    statements_left_out: int = 0
+    """Statements of the answer beyond the most that are judged."""
     v: int = VERSION
 
 
@@ -94,6 +96,7 @@ def build_case(
         statements=_statements(evaluation),
         reference=_text(event.reference),
         conversation=tuple({"role": t.role, "content": encodable(t.content)} for t in event.conversation),
+        statements_left_out=evaluation.judged.left_out if evaluation.judged is not None else 0,
     )
 
 
@@ -162,7 +165,9 @@ def decode_case(raw: bytes | None) -> CaseFile:
         if not isinstance(version, int) or version > VERSION:
             raise RecordRejected("other_version", f"version {version!r}; this reader knows {VERSION}")
         return _case(data)
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise RecordRejected("undecodable", f"it has no {error.args[0]!r}") from None
+    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
         raise RecordRejected("undecodable", str(error)) from None
 
 
@@ -178,6 +183,7 @@ def _case(data: dict[str, Any]) -> CaseFile:
         reference=_optional(data.get("reference")),
         conversation=tuple({_str(k): _str(v) for k, v in turn.items()} for turn in data.get("conversation", ())),
         truncated=bool(data.get("truncated", False)),
+        statements_left_out=_int(data.get("statements_left_out", 0)),
     )
 
 

@@ -1,7 +1,9 @@
-"""Case files in a file, one a line, as `score-file --cases` writes them."""
+"""Case files in a file, one a line, as `score-file --cases` writes them (`.gz` too)."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,15 +32,18 @@ class CaseLines:
 
     def _cases(self) -> Iterator[CaseFile]:
         try:
-            with self._path.open("rb") as file:
+            opened = gzip.open if self._path.suffix == ".gz" else open
+            with opened(self._path, "rb") as file:
                 for number, line in enumerate(file, 1):
                     if line.strip():
                         yield self._decoded(number, line)
-        except OSError as error:
-            raise CaseLinesError(f"{self._path}: {error.strerror}") from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise CaseLinesError(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
 
     def _decoded(self, number: int, line: bytes) -> CaseFile:
         try:
             return decode_case(line)
         except RecordRejected as rejected:
-            raise CaseLinesError(f"{self._path}, line {number}: no case file: {rejected}") from None
+            raise CaseLinesError(
+                f"{self._path}, line {number}: no case file, {rejected} (score-file --cases writes them)"
+            ) from None

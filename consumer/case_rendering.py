@@ -64,6 +64,11 @@ def _head(case: CaseFile) -> Iterator[str]:
         yield f"  run {inert(record.run)}: not part of the live gauges"
     if case.truncated:
         yield click.style("  shortened: the broker refused the whole; some text is missing", fg="yellow")
+    if case.statements_left_out:
+        left_out = (
+            f"  {case.statements_left_out:,} statements beyond the first {len(case.statements):,} were not judged"
+        )
+        yield click.style(left_out, fg="yellow")
 
 
 def _why(case: CaseFile) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from consumer.case_file import CaseFile, build_case, encode_case, smaller_cases
+from consumer.decoding.reasons import Repair
 from consumer.intake import Sampled
 from consumer.outputs import Output
 from consumer.record import ScoreRecord, encode_record
@@ -26,6 +27,8 @@ class Result:
 
     record: ScoreRecord
     case: CaseFile | None
+    repairs: tuple[str, ...] = ()
+    """What was left out on the way: `Repair.MANY_STATEMENTS`."""
 
 
 def outputs_of(result: Result, topics: Topics) -> tuple[Output, ...]:
@@ -96,7 +99,9 @@ class Results:
         )
         audited = bool(record.scores) and self._audit.chooses(record.id, now)
         why = (("flagged",) if record.flags else ()) + (("audit",) if audited else ())
+        judged = evaluation.judged
+        repairs = (Repair.MANY_STATEMENTS.value,) if judged is not None and judged.left_out else ()
         if not why:
-            return Result(record, None)
+            return Result(record, None, repairs)
         audit_probability = self._audit.share if audited else None
-        return Result(record, build_case(sampled.event, evaluation, record, why, audit_probability))
+        return Result(record, build_case(sampled.event, evaluation, record, why, audit_probability), repairs)

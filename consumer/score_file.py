@@ -184,7 +184,7 @@ def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Itera
         segment, labels = how.segmenter.segment(event), how.segmenter.contrast(event)
         sampled = Sampled(event, segment, labels, Position(how.source, 0, read.number), 1.0, "rate")
         result = how.results.of(sampled, next(evaluations))
-        yield line, Done(result.record, result.case, len(event.answer or ""), read.form, read.repairs)
+        yield line, Done(result.record, result.case, len(event.answer or ""), read.form, read.repairs + result.repairs)
 
 
 def _characters(event: Event) -> int:

@@ -332,6 +332,8 @@ class Scorer:
         result = self._results.of(sampled, evaluation)
         for name, unscored in result.record.unscored.items():
             self._metrics.unscored.labels(name, unscored.reason).inc()
+        for repair in result.repairs:
+            self._metrics.repairs.labels(repair).inc()
         ending = Ending.SCORED if result.record.scores else Ending.UNSCORED
         if ending is Ending.SCORED:
             self._metrics.event_age.observe(max(0.0, result.record.scored_time - result.record.event_time))

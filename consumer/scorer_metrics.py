@@ -49,7 +49,7 @@ class ScorerMetrics:
         self.events = counter("events", "Records by how they ended.", "topic", "partition", "outcome")
         self.unscored = counter("unscored", "Metrics without a value, by reason.", "metric", "reason")
         self.deadletters = counter("deadletters", "Dead letters by reason.", "reason")
-        self.repairs = counter("input_repairs", "Repairs made while decoding, by kind.", "kind")
+        self.repairs = counter("input_repairs", "Repairs made to what was read, by kind.", "kind")
         self.output_refused = counter("output_refused", "Outputs refused for good, by topic.", "topic")
         self.offset_resets = counter(
             "offset_resets", "Times the committed offset was no longer there.", "topic", "partition"

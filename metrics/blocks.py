@@ -52,19 +52,22 @@ _MARKER = re.compile(
     r"\(?\d{1,3}[.)、）](?!\d)\s*|[（(]\d{1,3}[)）]\s*|"
     r"[①②③④⑤⑥⑦⑧⑨⑩⑪⑫]\s*|[（(]?[一二三四五六七八九十]{1,3}[、.)）]\s*|第[一二三四五六七八九十]{1,3}[，,、：:]\s*|\(?[a-hA-H][.)]\s+)"
 )
-_QUOTE = re.compile(r"\s*(?:>\s?){1,4}")
+_QUOTE = re.compile(r"\s*(?:(?:>\s?){1,4}|#{1,6}\s+)")
 _SEPARATOR = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _TERMINAL = re.compile(r"[.!?…。！？؟।:：;；|][\"'”’」』）)*_\]]*\s*$")
+_FULL_STOP = re.compile(r"\w[.。][\"'”’」』）)]?[*_\s]*$")
 _COLON = re.compile(r"[:：][*_\s]*$")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _CODE_LINE = re.compile(
-    r"\s*(?:(?:def|class)\s+\w+\s*[(:]|(?:import|from)\s+[\w.]+(?:\s+import\b.*|\s+as\s+\w+)?\s*$|return\b.*[;)]\s*$|#include\b|"
+    r"\s*(?:(?:def|class)\s+\w+\s*[(:]|import\s+[\w.]+(?:\s+as\s+\w+)?\s*$|from\s+[\w.]+\s+import\b.*|return\b.*[;)]\s*$|#include\b|"
     r"(?:public|private|protected|static|const|let|var|function|func|fn)\s+[\w<>\[\]]+.*[{;=(]|(?:if|for|while|else|elif|try|except|with)\b[^.!?]*[:{]\s*$|"
-    r"[\w.\[\]]+\s*(?:=|\+=|==|:=)\s*[\w\"'(\[{].*$|[\w.]+\([^ ]*\)\s*;?$|[{}\[\]();]+\s*$|.*[;{}]\s*$|"
-    r"\$ \S+|(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b.*|</?\w[^>]*>\s*$)"
+    r"[\w.\[\]]+\s*(?:=|\+=|==|:=)\s*[\w\"'(\[{].*$|[\w.]+\([^ ]*\)\s*;?$|[{}\[\]();]+\s*$|"
+    r".*[=(){}\[\]<>].*;\s*$|.*[{}]\s*$|\$ [a-z./~]\S*|(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b.*|</?\w[^>]*>\s*$)"
 )
 
 
+_EQUATION = re.compile(r"\s*[\w.\[\]]+\s*=\s*[^=;]*$")
+"""Of one line alone, as likely a sum («total = 45 euros») as a program."""
 _RUN_OF_WORDS = re.compile(rf"(?:[^\W\d_]{{2,}},? ){{3}}[^\W\d_]{{2,}}|[{UNSPACED}]{{4}}")
 
 
@@ -78,8 +81,9 @@ class _Line:
 def layout_of(answer: str) -> Layout:
     """The blocks of an answer in order. Fenced code, reasoning in tags and horizontal rules are left out."""
     lines, code = _prose_lines(answer)
-    if lines and all(_is_code(line.text) for line in lines if line.text.strip()):
-        code, lines = code or any(line.text.strip() for line in lines), []
+    written = [line.text for line in lines if line.text.strip()]
+    if written and all(map(_is_code, written)) and not (len(written) == 1 and _EQUATION.match(written[0])):
+        code, lines = True, []
     return Layout(tuple(_blocks(lines)), code)
 
 
@@ -124,8 +128,16 @@ def _prose_lines(answer: str) -> tuple[list[_Line], bool]:
     return lines, code
 
 
+def _is_heading(text: str) -> bool:
+    """Marked as one, and no whole sentence: «**The fee is 30 euros.**» is emphasis."""
+    if not (_HEADING.match(text) or _BOLD_LINE.match(text)):
+        return False
+    return not (_FULL_STOP.search(text) and (len(text.split()) > 3 or len(_WIDE.findall(text)) > 4))
+
+
 def _blocks(lines: list[_Line]) -> Iterator[Block]:
     i = 0
+    alone = sum(bool(line.text.strip()) for line in lines) == 1
     while i < len(lines):
         line = lines[i]
         if not line.text.strip():
@@ -138,11 +150,13 @@ def _blocks(lines: list[_Line]) -> Iterator[Block]:
             i = stop
         elif _RULE.match(line.text):
             i += 1
-        elif _HEADING.match(line.text) or _BOLD_LINE.match(line.text) or _underlined(lines, i):
+        elif _is_heading(line.text) or _underlined(lines, i):
             yield Block(Kind.HEADING, line.start, line.end)
             i += 1
         else:
             marker = _MARKER.match(line.text)
+            if marker and alone and not line.text[marker.end() :].strip():
+                marker = None  # «26.» is an answer, not the first item of a list
             kind = Kind.ITEM if marker else Kind.PROSE
             start = line.start + (marker.end() if marker else _quote_length(line.text))
             stop = i + 1

@@ -21,7 +21,7 @@ _QUESTION = pattern("question", "mark")
 _CLAIMING_QUESTION = pattern("question", "claiming")
 _TAGGED_QUESTION = pattern("question", "tagged")
 _ATTRIBUTION = pattern("attribution", "english", "chinese")
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]{1,64}@[\w-]{1,64}\.\w+")
+_LINK = re.compile(r"(?:https?://|www\.)\S+")
 _CONTENT = re.compile(r"[^\W_]")
 _PUNCTUATION = re.compile(r"[\W_]+")
 
@@ -35,7 +35,7 @@ def is_boilerplate(sentence: str) -> bool:
     False
     """
     head = simplified(sentence[:LONGEST]).strip(" \t*_#>")
-    if not _CONTENT.search(head) or _SOURCE.match(head) or not _CONTENT.search(_ADDRESS.sub("", head)):
+    if not _CONTENT.search(head) or _SOURCE.match(head) or not _CONTENT.search(_LINK.sub("", head)):
         return True
     if _ANNOUNCEMENT.match(head) or _only_courtesy(head):
         return True

@@ -17,7 +17,7 @@ from metrics.event import Chunk, Event
 from metrics.flags import Flag
 from metrics.judge import Judge, Judgement, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
-from metrics.outcome import Outcome, Reason, Unscored
+from metrics.outcome import Outcome, Reason, Scored, Unscored
 from metrics.sketch import sketch_of
 from metrics.statements import Claims
 
@@ -38,6 +38,8 @@ class Judged:
     """A text of the event seems to talk to the judge."""
     replies: tuple[str, ...] = ()
     """What the judge said where it could not be read: for the person who reads the case."""
+    left_out: int = 0
+    """Statements of the answer beyond the most that are judged."""
 
     @property
     def conflicts(self) -> int:
@@ -109,6 +111,7 @@ def _joined(local: Judged, remote: Judged) -> Judged:
         local.evasive or remote.evasive,
         local.injection or remote.injection,
         local.replies + remote.replies,
+        verdicts.left_out,
     )
 
 
@@ -170,10 +173,11 @@ class Evaluator:
         needed = [[m.texts(event) for m in self.metrics] for event in events]
         unique = list(dict.fromkeys(text for per_event in needed for texts in per_event for text in texts))
         vectors = self._embed(unique)
-        judgements = self._judge(events)
+        measured = [self._measure(event, vectors) for event in events]
+        judgements = self._judge(events, measured)
         return [
-            self._one(event, texts, vectors, judged)
-            for event, texts, judged in zip(events, needed, judgements, strict=True)
+            self._one(event, texts, vectors, outcomes, judged)
+            for event, texts, outcomes, judged in zip(events, needed, measured, judgements, strict=True)
         ]
 
     def _embed(self, texts: list[Text]) -> Vectors:
@@ -189,11 +193,25 @@ class Evaluator:
             log.exception("embedding a text of %d characters failed", len(texts[0].content))
             return {texts[0]: Unscored(Reason.EMBEDDER_ERROR)}
 
-    def _judge(self, events: Sequence[Event]) -> list[tuple[Judged, Outcome] | None]:
-        """Statements and faithfulness of every event; all None without a judge."""
+    def _measure(self, event: Event, vectors: Vectors) -> dict[str, Outcome]:
+        """What needs no judge."""
+        outcomes: dict[str, Outcome] = {}
+        for metric in self.metrics:
+            try:
+                outcomes[metric.name] = metric.score(event, vectors)
+            except Exception:
+                log.exception("metric %s failed", metric.name)
+                outcomes[metric.name] = Unscored(Reason.INTERNAL_ERROR)
+        return outcomes
+
+    def _judge(
+        self, events: Sequence[Event], measured: Sequence[Mapping[str, Outcome]]
+    ) -> list[tuple[Judged, Outcome] | None]:
+        """Statements and faithfulness of every event; all None without a judge. It is told of every chunk how similar
+        to the answer it is, as far as that was measured."""
         if self.judge is None:
             return [None] * len(events)
-        asked = [_ask(event) for event in events]
+        asked = [_ask(event, _similarities(event, known)) for event, known in zip(events, measured, strict=True)]
         requests = [a.request for a in asked if not isinstance(a.request, Unscored)]
         judgements: list[Judgement | Unscored]
         try:
@@ -207,15 +225,13 @@ class Evaluator:
         return [_combine(a, a.request if isinstance(a.request, Unscored) else next(answers)) for a in asked]
 
     def _one(
-        self, event: Event, texts: list[tuple[Text, ...]], vectors: Vectors, judged: tuple[Judged, Outcome] | None
+        self,
+        event: Event,
+        texts: list[tuple[Text, ...]],
+        vectors: Vectors,
+        outcomes: dict[str, Outcome],
+        judged: tuple[Judged, Outcome] | None,
     ) -> Evaluation:
-        outcomes: dict[str, Outcome] = {}
-        for metric in self.metrics:
-            try:
-                outcomes[metric.name] = metric.score(event, vectors)
-            except Exception:
-                log.exception("metric %s failed", metric.name)
-                outcomes[metric.name] = Unscored(Reason.INTERNAL_ERROR)
         if judged is not None:
             outcomes[faithfulness.NAME] = judged[1]
         used = dict.fromkeys(text for group in texts for text in group)
@@ -226,12 +242,19 @@ class Evaluator:
         if self.remote is None or faithfulness.NAME not in self.remote.definitions:
             return None
         claims = _ask(event).claims
-        return Judged(claims.statements, (), claims.refusal)
+        return Judged(claims.statements, (), claims.refusal, left_out=claims.left_out)
 
 
-def _ask(event: Event) -> faithfulness.Asked:
+def _similarities(event: Event, measured: Mapping[str, Outcome]) -> tuple[float | None, ...]:
+    """Of every chunk to the answer; empty where that was not measured."""
+    topic = measured.get("topic_similarity")
+    per_chunk = topic.per_chunk if isinstance(topic, Scored) else ()
+    return per_chunk if len(per_chunk) == len(event.contexts) else ()
+
+
+def _ask(event: Event, similarities: tuple[float | None, ...] = ()) -> faithfulness.Asked:
     try:
-        return faithfulness.ask(event)
+        return faithfulness.ask(event, similarities)
     except Exception:
         log.exception("splitting an answer into statements failed")
         nothing = Claims((), refusal=False, reason=Reason.INTERNAL_ERROR)
@@ -239,10 +262,11 @@ def _ask(event: Event) -> faithfulness.Asked:
 
 
 def _combine(asked: faithfulness.Asked, judgement: Judgement | Unscored) -> tuple[Judged, Outcome]:
-    statements = asked.claims.statements
+    claims = asked.claims
+    unjudged = Judged(claims.statements, (), claims.refusal, left_out=claims.left_out)
     if isinstance(asked.request, Unscored):
-        return Judged(statements, (), asked.claims.refusal), asked.request
-    outcome = faithfulness.faithfulness(statements, judgement)
+        return unjudged, asked.request
+    outcome = faithfulness.faithfulness(claims.statements, judgement)
     if isinstance(judgement, Unscored) or isinstance(outcome, Unscored):
-        return Judged(statements, (), asked.claims.refusal), outcome
-    return Judged(statements, judgement.verdicts, asked.claims.refusal, judgement.cost), outcome
+        return unjudged, outcome
+    return replace(unjudged, verdicts=judgement.verdicts, cost=judgement.cost), outcome

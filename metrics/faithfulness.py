@@ -47,8 +47,8 @@ class Counts:
         return self.supported + self.contradicted + self.not_found
 
 
-def ask(event: Event) -> Asked:
-    """Split the answer and make the request.
+def ask(event: Event, similarities: tuple[float | None, ...] = ()) -> Asked:
+    """Split the answer and make the request. `similarities`: of the contexts to the answer, see `JudgeRequest`.
 
     Reasons, the first that holds: empty_answer; no_prose, no_claims (a refusal among them); no_context.
     """
@@ -59,7 +59,8 @@ def ask(event: Event) -> Asked:
         return Asked(claims, Unscored(Reason.NO_CONTEXT))
     turns = tuple(turn.content for turn in event.conversation if turn.role == "user" and turn.content.strip())
     language = language_of(event.answer)
-    return Asked(claims, JudgeRequest(event.question, claims.statements, event.contexts, turns, language))
+    request = JudgeRequest(event.question, claims.statements, event.contexts, turns, language, similarities)
+    return Asked(claims, request)
 
 
 def faithfulness(statements: Sequence[Statement], judgement: Judgement | Unscored) -> Outcome:

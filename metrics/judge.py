@@ -67,13 +67,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """One answer to judge. `conversation` holds earlier turns of the user; what an assistant said is no evidence."""
+    """One answer to judge. `conversation` holds earlier turns of the user; what an assistant said is no evidence.
+
+    `similarities[i]` is the cosine of `contexts[i]` and the whole answer, None for a chunk without text; empty where
+    there are no vectors. A judge may choose what it reads or shows by it, and must do without.
+    """
 
     question: str | None
     statements: tuple[Statement, ...]
     contexts: tuple[Chunk, ...]
     conversation: tuple[str, ...] = ()
     language: str = "other"
+    similarities: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

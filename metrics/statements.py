@@ -19,11 +19,11 @@ from metrics.outcome import Reason
 from metrics.refusal import clauses_beside, is_refusal
 from metrics.sentences import sentence_spans
 
-VERSION = "statements/1"
+VERSION = "statements/2"
 """Part of every definition of a score over statements: raise it when an answer may be split otherwise."""
 
 MAX_STATEMENTS = 500
-"""Statements of one answer that are looked at; `Claims.truncated` says where there are more."""
+"""Statements of one answer that are looked at; `Claims.left_out` says how many more there are."""
 SHORT_ITEM = 4
 """Words (twice as many characters in scripts without spaces) up to which a list item needs its lead-in."""
 
@@ -38,7 +38,8 @@ class Claims:
     statements: tuple[Statement, ...]
     refusal: bool
     reason: Reason | None
-    truncated: bool = False
+    left_out: int = 0
+    """Statements beyond `MAX_STATEMENTS`."""
 
 
 def claims_of(answer: str | None) -> Claims:
@@ -57,7 +58,7 @@ def claims_of(answer: str | None) -> Claims:
         headings = (b for b in layout.blocks if b.kind is Kind.HEADING)
         statements = tuple(_once(s for b in headings for s in _prose(answer, b, "") if s is not None))
     if statements:
-        return Claims(statements[:MAX_STATEMENTS], False, None, len(statements) > MAX_STATEMENTS)
+        return Claims(statements[:MAX_STATEMENTS], False, None, max(len(statements) - MAX_STATEMENTS, 0))
     only_code = layout.code and not layout.blocks
     return Claims((), refused, Reason.NO_PROSE if only_code else Reason.NO_CLAIMS)
 

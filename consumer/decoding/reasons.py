@@ -63,6 +63,7 @@ class Repair(StrEnum):
     BAD_TURN = "bad_turn"
     BAD_REFERENCE = "bad_reference"
     BAD_LABEL = "bad_label"
+    MANY_STATEMENTS = "many_statements"
 
 
 class DecodeError(Exception):

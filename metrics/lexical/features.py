@@ -18,6 +18,8 @@ VERSION = 1
 """Raise it when a feature changes its meaning: the weights must then be fitted anew."""
 TRIED = 3
 """Windows whose conflicts are looked at."""
+NEAR = 0.05
+"""Coverage up to which another chunk's window is as good to show as the best one."""
 CONFLICT_COST = 0.3
 """Coverage that a window with a full conflict must be ahead by to be chosen over one without."""
 
@@ -30,6 +32,7 @@ class Examined:
 
     features: Mapping[str, float]
     window: Window | None
+    """What is shown as evidence; the features are those of the best window, which says the same."""
     conflicts: tuple[Conflict, ...]
     agreement: float
     """Weighted share of the statement, without what is in conflict, that the window holds, in [0, 1]."""
@@ -39,8 +42,18 @@ class Examined:
     absent_names: tuple[str, ...]
 
 
-def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
-    """Hold one statement against the contexts. `sources[window.source]` is the text that a window was read from."""
+def examine(
+    texts: Sequence[str], index: Index, sources: Sequence[str], similarities: Sequence[float | None] = ()
+) -> list[Examined]:
+    """Hold the statements of one answer against the contexts. `sources[window.source]` is what a window was read from.
+
+    `similarities` of the first sources to the whole answer, where there are vectors, choose between windows that say
+    the same; features and conflicts do not depend on them.
+    """
+    return [_examined(text, index, sources, similarities) for text in texts]
+
+
+def _examined(text: str, index: Index, sources: Sequence[str], similarities: Sequence[float | None]) -> Examined:
     statement = _without_joints(read_sentence(text, fold(text), 0, len(text)), index)
     weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
     matches = {term: index.match(term)[0] for term in weights}
@@ -59,7 +72,7 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
         "coverage": held / total if total else 0.0,
         "best_window": best.coverage if best else 0.0,
         "best_sentence": max((w.coverage for w in windows if len(w.sentences) == 1), default=0.0),
-        "words": _words(statement, index),
+        "words": _words(statement.words, index),
         "pairs": _pairs(statement, index),
         "novel": math.log1p(sum(_unit(t) for t in absent)),
         "names_absent": math.log1p(len(names)),
@@ -78,7 +91,7 @@ def examine(text: str, index: Index, sources: Sequence[str]) -> Examined:
     }
     return Examined(
         features,
-        best,
+        _most_similar(best, found, windows, statement, text, sources, names, similarities) if best else None,
         tuple(found),
         agreement,
         _written(text, statement, absent),
@@ -121,12 +134,45 @@ def _best(
     found: list[Conflict] = []
     highest = -math.inf
     for window in windows[:TRIED]:
-        against = conflicts(statement, text, window, sources[window.source])
-        against += other_name(names, window, statement)
+        against = _against(statement, text, window, sources, names)
         value = window.coverage - CONFLICT_COST * min(sum(c.strength for c in against), 1.0)
         if value > highest + 1e-9:
             best, found, highest = window, against, value
     return best, found
+
+
+def _against(
+    statement: Sentence, text: str, window: Window, sources: Sequence[str], names: Sequence[str]
+) -> list[Conflict]:
+    return [
+        *conflicts(statement, text, window, sources[window.source]),
+        *other_name(names, window, statement),
+    ]
+
+
+def _most_similar(
+    best: Window,
+    found: Sequence[Conflict],
+    windows: Sequence[Window],
+    statement: Sentence,
+    text: str,
+    sources: Sequence[str],
+    names: Sequence[str],
+    similarities: Sequence[float | None],
+) -> Window:
+    """Of the windows that hold as much as the best one and disagree in the same words, the most similar chunk's."""
+
+    def similarity(window: Window) -> float:
+        known = similarities[window.source] if window.source < len(similarities) else None
+        return -math.inf if known is None else known
+
+    chosen = best
+    for window in windows if similarities else ():
+        if similarity(window) <= similarity(chosen) or window.coverage < best.coverage - NEAR:
+            continue
+        if _against(statement, text, window, sources, names) == list(found):
+            chosen = window
+    return chosen
 
 
 def _agreement(window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float) -> float:
@@ -164,9 +210,9 @@ def _unit(term: str) -> float:
     return 0.5 if _WIDE.match(term) else 1.0
 
 
-def _words(statement: Sentence, index: Index) -> float:
+def _words(words: frozenset[str], index: Index) -> float:
     """Plain overlap of everything as written, function words too, weighted by how rare a word is at large."""
-    rarity = {word: index.rarity(word) for word in statement.words}
+    rarity = {word: index.rarity(word) for word in words}
     total = math.fsum(rarity.values())  # exact, so that the order of a set changes nothing
     return math.fsum(r for word, r in rarity.items() if word in index.words) / total if total else 0.0
 

@@ -110,7 +110,7 @@ class Extractor:
         texts = [row.answer] if row.whole else [s.text for s in claims_of(row.answer).statements] or [row.answer]
         sources = [*row.contexts, *row.conversation]
         index = Index([self._read(text) for text in sources], self._prior)
-        found = [examine(text, index, sources).features for text in texts]
+        found = [examined.features for examined in examine(texts, index, sources)]
         self.names = tuple(found[0])
         features = np.array([[f[name] for name in self.names] for f in found], dtype=np.float64)
         return Example(features, row.label, row.group, row.contradicted)

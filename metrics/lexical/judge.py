@@ -17,6 +17,7 @@ from metrics.lexical.features import VERSION, Examined, examine
 from metrics.lexical.model import Model, load_model
 from metrics.lexical.reading import read
 from metrics.outcome import Reason, Unscored
+from metrics.sentences import sentence_spans
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ DECISIVE_NUMBER = 0.7
 """The same for a number that no context holds, where the evidence has another one in its unit."""
 DECISIVE_NAME = 0.97
 """The same for a name that no context holds, where the evidence has another one."""
+NEAREST = 400
+"""Characters shown of a chunk that is near by its embedding only."""
 DECIDED = -0.25
 """Log-odds of support that a decisive conflict leaves at most: just unsupported, for such conflicts are often false."""
 
@@ -60,10 +63,9 @@ class LexicalJudge:
         try:
             sources = [chunk.text for chunk in request.contexts] + list(request.conversation)
             index = Index([self._read(text) for text in sources], self.model.prior)
-            verdicts = [
-                self._verdict(examine(statement.text, index, sources), request, sources)
-                for statement in request.statements
-            ]
+            texts = [statement.text for statement in request.statements]
+            examined = examine(texts, index, sources, request.similarities)
+            verdicts = [self._verdict(one, request, sources) for one in examined]
         except Exception:
             log.exception("the lexical judge failed")
             return Unscored(Reason.JUDGE_ERROR)
@@ -95,13 +97,33 @@ def _decisive(examined: Examined) -> Conflict | None:
 
 def _evidence(window: Window | None, request: JudgeRequest, sources: Sequence[str]) -> tuple[Evidence, ...]:
     if window is None:
-        return ()
+        return _nearest(request)
     start, end = window.sentences[0].start, window.sentences[-1].end
     quote = sources[window.source][start:end]
     if window.source < len(request.contexts):
         return (Evidence(window.source, request.contexts[window.source].id, start, end, quote),)
     turn = window.source - len(request.contexts)
     return (Evidence(None, f"conversation[{turn}]", start, end, quote),)
+
+
+def _nearest(request: JudgeRequest) -> tuple[Evidence, ...]:
+    """The most similar chunk's beginning, for a statement that shares no word with the contexts: of another language,
+    say. Nothing where there are no vectors."""
+    known = {
+        k: similarity
+        for k, (similarity, chunk) in enumerate(zip(request.similarities, request.contexts, strict=False))
+        if similarity is not None and chunk.text.strip()
+    }
+    if not known:
+        return ()
+    at = max(known, key=lambda k: known[k])
+    text = request.contexts[at].text
+    spans = sentence_spans(text, 0, len(text))
+    if not spans:
+        return ()
+    start = spans[0][0]
+    end = max((high for _, high in spans if high - start <= NEAREST), default=min(spans[0][1], start + NEAREST))
+    return (Evidence(at, request.contexts[at].id, start, end, text[start:end]),)
 
 
 def _why_supported(examined: Examined) -> str:

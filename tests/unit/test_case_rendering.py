@@ -36,6 +36,12 @@ def plain(case: CaseFile, style: Style = DEFAULT) -> str:
     return click.unstyle(rendered(case, style))
 
 
+def test_statements_that_were_not_judged_are_named_and_survive_the_topic() -> None:
+    case = case_file(7, NOW, statements_left_out=1200)
+    assert "1,200 statements beyond the first 2 were not judged" in plain(case)
+    assert decode_case(encode_case(case)) == case
+
+
 def test_the_page_of_a_case_says_what_is_wrong_and_where() -> None:
     page = plain(case_file(7, NOW))
     for expected in (

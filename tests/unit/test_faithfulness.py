@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrics.evaluation import Evaluator
 from metrics.event import Chunk, Event, Turn
 from metrics.faithfulness import answer_log_odds, ask, count, definition_of, faithfulness
 from metrics.judge import Judgement, JudgeRequest, Label, Statement, Verdict
+from metrics.metric import Text, Vector
 from metrics.outcome import Reason, Scored, Unscored
+from metrics.similarity import build_metrics
+from metrics.statements import MAX_STATEMENTS
 
 STATEMENTS = [Statement(f"s{k}", k, k + 1) for k in range(10)]
 
@@ -68,6 +76,48 @@ def test_only_the_user_is_a_witness() -> None:
     asked = ask(Event("1", 0.0, "q?", (Chunk("c"),), "Hunde sind erlaubt.", conversation=turns))
     assert isinstance(asked.request, JudgeRequest)
     assert asked.request.conversation == ("I have a dog.",)
+
+
+class Fixed:
+    """Every text is a vector at a known angle to every other: its first letter says which."""
+
+    identity = "fixed"
+    dimension = 2
+
+    def embed(self, texts: Sequence[Text]) -> list[Vector | Unscored]:
+        angles = {"a": 0.0, "b": 0.3, "c": 1.2}
+        found = [angles[text.content[0]] for text in texts]
+        return [np.array([math.cos(x), math.sin(x)], np.float32) for x in found]
+
+
+class Asking:
+    """Keeps what it was asked and supports everything."""
+
+    name = identity = "asking"
+
+    def __init__(self) -> None:
+        self.asked: list[JudgeRequest] = []
+
+    def judge(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
+        self.asked += requests
+        return [Judgement(verdicts(*[Label.SUPPORTED] * len(request.statements))) for request in requests]
+
+
+def test_a_judge_is_told_how_similar_every_chunk_is_where_that_was_measured() -> None:
+    judge = Asking()
+    events = [event("a says so.", "b b b", " ", "c c c"), event("a says so.")]
+    Evaluator(build_metrics(["topic_similarity"], "best"), Fixed(), sketches=False, judge=judge).evaluate(events)
+    Evaluator((), Fixed(), sketches=False, judge=judge).evaluate(events)
+    measured, unmeasured = (request.similarities for request in judge.asked)
+    assert measured == (pytest.approx(math.cos(0.3)), None, pytest.approx(math.cos(1.2)))
+    assert unmeasured == ()
+
+
+def test_statements_beyond_the_most_are_counted_where_they_are_left_out() -> None:
+    answer = " ".join(f"a{number} is a room." for number in range(MAX_STATEMENTS + 3))
+    [found] = Evaluator((), Fixed(), sketches=False, judge=Asking()).evaluate([event(answer, "c")])
+    assert found.judged is not None
+    assert (len(found.judged.verdicts), found.judged.left_out) == (MAX_STATEMENTS, 3)
 
 
 def test_one_bad_statement_weighs_more_than_the_mean_of_many() -> None:

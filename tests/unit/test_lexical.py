@@ -84,6 +84,50 @@ def test_evidence_is_the_passage_that_says_it(judge: Judge) -> None:
     assert evidence.quote == contexts[1][evidence.start : evidence.end] == "Entry is free on Sundays."
 
 
+def similar(judge: Judge, statement: str, *chunks: tuple[str, float | None]) -> Verdict:
+    request = JudgeRequest(
+        None,
+        (Statement(statement, 0, len(statement)),),
+        tuple(Chunk(text, id=f"c{k}") for k, (text, _) in enumerate(chunks)),
+        similarities=tuple(similarity for _, similarity in chunks),
+    )
+    [judgement] = judge.judge([request])
+    assert isinstance(judgement, Judgement)
+    return judgement.verdicts[0]
+
+
+def test_of_passages_that_say_the_same_the_more_similar_one_is_shown(judge: Judge) -> None:
+    other, right = "Office chairs: the deposit is 300 euros.", "Flats to let: the deposit is 300 euros."
+    statement = "The deposit is 300 euros."
+    plain = verdict(judge, statement, other, right)
+    near = similar(judge, statement, (other, 0.71), (right, 0.93))
+    assert [e.chunk_id for v in (plain, near) for e in v.evidence] == ["c0", "c1"]
+    assert (near.label, near.probability, near.reason) == (plain.label, plain.probability, plain.reason)
+    assert similar(judge, statement, ("", None), (other, 0.9), (right, 0.7)).evidence[0].chunk_id == "c1"
+
+
+def test_a_similar_passage_that_says_something_else_is_not_shown(judge: Judge) -> None:
+    said = similar(judge, "The deposit is 300 euros.", ("The deposit is 300 euros.", 0.7), ("The rent is high.", 0.9))
+    assert said.evidence[0].chunk_id == "c0"
+    against = similar(
+        judge, "The deposit is 300 euros.", ("The deposit is 200 euros.", 0.7), ("The deposit is 250 euros.", 0.9)
+    )
+    assert against.label is Label.CONTRADICTED
+    assert "200" in against.reason
+    assert against.evidence[0].chunk_id == "c0"
+
+
+def test_where_no_word_is_shared_the_nearest_passage_is_shown(judge: Judge) -> None:
+    chunks = (("Die Kantine ist mittags geöffnet.", 0.7), ("Urlaub: 26 Tage. " + "Mehr steht im Vertrag. " * 40, 0.9))
+    said = similar(judge, "年假很多。", *chunks)
+    assert said.label is Label.NOT_FOUND
+    [evidence] = said.evidence
+    assert (evidence.chunk_id, evidence.start) == ("c1", 0)
+    assert evidence.quote == chunks[1][0][: evidence.end]
+    assert 0 < evidence.end <= 400
+    assert verdict(judge, "年假很多。", *(text for text, _ in chunks)).evidence == ()
+
+
 def test_what_the_user_said_earlier_is_evidence(judge: Judge) -> None:
     turns = ("Hello.", "My contract number is KL-4471 and it began in May 2024.")
     said = verdict(judge, "The contract KL-4471 began in May 2024.", "Contracts run for a year.", conversation=turns)

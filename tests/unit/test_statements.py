@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.outcome import Reason
-from metrics.statements import claims_of, cleaned
+from metrics.statements import MAX_STATEMENTS, claims_of, cleaned
 
 
 def texts(answer: str) -> list[str]:
@@ -97,6 +97,7 @@ def test_sentence_marks_that_end_nothing(answer: str, expected: list[str]) -> No
     [
         ("Based on the provided passages, the roast rests for one hour.", ["the roast rests for one hour."]),
         ("Passage 2 states that the fee is $75.", ["the fee is $75."]),
+        ("According to the handbook the deposit is 300 euros.", ["the deposit is 300 euros."]),
         ("根据提供的资料，退款需要七天。", ["退款需要七天。"]),
         ("根據以上資料，退款需要七天。", ["退款需要七天。"]),
         ("Here are the steps to reset it:\n1. Hold the button.\n2. Wait.", ["Hold the button.", "Wait."]),
@@ -112,6 +113,87 @@ def test_sentence_marks_that_end_nothing(answer: str, expected: list[str]) -> No
 )  # fmt: skip
 def test_boilerplate_is_no_statement(answer: str, expected: list[str]) -> None:
     assert texts(answer) == expected
+
+
+CLAIMS = [
+    "The bonus for a year is paid in April of the following year.",
+    "It is delivered the following day.",
+    "These rules apply to all employees.",
+    "Here in Vienna, shops close at 6 pm.",
+    "Below the age of 18 you cannot rent a car.",
+    "Following the update, the price rose to 5 euros.",
+    "The tenant pays the following costs himself.",
+    "The steps are outlined below the sink.",
+    "According to Dr Smith the drug is safe.",
+    "I can provide a replacement card within two days.",
+    "The warranty does not cover anything else.",
+    "Members may feel free to bring a guest.",
+    "The staff at the desk are happy to help with luggage.",
+    "If you need help, the service desk is in building B.",
+    "If you need more information, form B explains the tax rules.",
+    "You must provide your details at the desk.",
+    "Please send your details to the payroll office.",
+    "Do not provide more information than the form asks for.",
+    "26.",
+    "$ 30",
+    "from Monday",
+    "Total = 45 euros",
+    "hr@example.org",
+    "以下人员可以免票。",
+    "下列行为属于严重违纪。",
+    "有效期三年，到期日如下。",
+    "希望获得帮助的员工可以到三楼登记。",
+    "产品没有任何问题。",
+    "员工有任何问题可以向人事部提出。",
+    "如有疑问，由工会负责解释。",
+    "员工可以随时联系人事部。",
+    "请提供您的身份证复印件。",
+    "有更多需求的部门可以另行申请。",
+]
+
+
+@pytest.mark.parametrize("answer", CLAIMS)
+def test_a_claim_that_sounds_like_courtesy_or_code_is_a_statement(answer: str) -> None:
+    assert texts(answer) == [answer]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sure, here is a summary of the policy.",
+        "Based on the passages provided, here's what I found:",
+        "The key points are as follows:",
+        "Please follow the following steps.",
+        "According to the provided documents:",
+        "Let me give you a quick overview.",
+        "If you have any further questions, please don't hesitate to contact us.",
+        "Should you need any assistance, contact our support team.",
+        "I'd be happy to help.",
+        "Please provide more details so I can help.",
+        "根据您提供的资料，以下是相关信息：",
+        "根据资料，流程如下。",
+        "希望能帮到您！",
+        "如果您有任何疑问，欢迎随时咨询。",
+        "如果还有问题，请告诉我。",
+        "请提供更具体的问题描述。",
+    ],
+)
+def test_what_claims_nothing_is_no_statement(answer: str) -> None:
+    assert claims_of(answer).reason is Reason.NO_CLAIMS
+
+
+def test_emphasis_and_the_marks_of_a_list_hide_no_claim() -> None:
+    assert texts("It is due in May.\n\n**The fee is 30 euros.**") == ["It is due in May.", "The fee is 30 euros."]
+    assert texts("It is due in May.\n\n## Returns take ten days at most.") == [
+        "It is due in May.",
+        "Returns take ten days at most.",
+    ]
+    assert texts("- a valid passport;\n- two photos;") == ["a valid passport;", "two photos;"]
+
+
+def test_statements_beyond_the_most_that_are_judged_are_counted() -> None:
+    claims = claims_of(" ".join(f"Room {number} has a window." for number in range(MAX_STATEMENTS + 7)))
+    assert (len(claims.statements), claims.left_out) == (MAX_STATEMENTS, 7)
 
 
 def test_a_lead_in_travels_with_short_items_only() -> None:
