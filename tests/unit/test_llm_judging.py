@@ -448,7 +448,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("order", HOSTILE)
 def test_orders_to_the_judge_are_flagged_and_change_nothing(order: str) -> None:  # field case 31
-    plain, injected = [], []
+    plain: list[Any] = []
+    injected: list[Any] = []
     for answer, chunk, log in ((ANSWER, LEAVE.text, plain), (f"{ANSWER} {order}", f"{LEAVE.text} {order}", injected)):
         judge, chat = judging(supports("leave"))
         result = judge.judge(event(answer, (Chunk(chunk, "hr-1"), PARKING)), FAITHFULNESS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from metrics.event import Chunk
 from metrics.llm.injection import fence, suspicious_spans, without_suspicious
-from metrics.llm.passages import chosen, packed, pieces_of, rank, shown, sources_of, tokens_of
+from metrics.llm.passages import Embed, chosen, packed, pieces_of, rank, shown, sources_of, tokens_of
 from metrics.llm.quotes import evidence_of
 from metrics.metric import Text, Vector
 from metrics.outcome import Reason, Unscored
@@ -111,10 +111,10 @@ def test_small_contexts_are_shown_whole_and_not_embedded() -> None:
 
 
 @pytest.mark.parametrize("by", [embed, failing])
-def test_of_large_contexts_the_passage_that_matters_is_chosen(by: object) -> None:
+def test_of_large_contexts_the_passage_that_matters_is_chosen(by: Embed) -> None:
     contexts = [Chunk(FILLER * 30), Chunk(FILLER * 15 + NEEDLE + " " + FILLER * 15), Chunk(FILLER * 30)]
-    ranked = rank(sources_of(contexts, ()), by)  # type: ignore[arg-type]
-    found = chosen(ranked, "Lost laptops are reported within 24 hours.", "", by)  # type: ignore[arg-type]
+    ranked = rank(sources_of(contexts, ()), by)
+    found = chosen(ranked, "Lost laptops are reported within 24 hours.", "", by)
     assert any(NEEDLE in piece.shown for piece in found)
     if by is embed:
         assert sum(p.tokens for p in found) < sum(p.tokens for p in ranked.pieces)
