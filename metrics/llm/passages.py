@@ -17,7 +17,7 @@ from metrics.lexical.evidence import NUMBER_WEIGHT, Index
 from metrics.lexical.quantities import agrees
 from metrics.lexical.reading import Passage, Sentence, read, read_sentence
 from metrics.lexical.words import fold
-from metrics.llm.injection import without_suspicious
+from metrics.llm.injection import blanked, without_suspicious
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
 from metrics.sentences import sentence_spans
@@ -43,6 +43,8 @@ class Source:
     """A text that may support a statement: a chunk, or what the user said earlier (`chunk` None, `name` set)."""
 
     text: str
+    safe: str
+    """The text with blanks where something seems to talk to the judge; of the same length."""
     chunk: int | None
     name: str | None
 
@@ -70,8 +72,9 @@ class Ranked:
 
 def sources_of(contexts: Sequence[Chunk], user_turns: Sequence[str]) -> tuple[Source, ...]:
     """Chunks, then the user's earlier turns. What an assistant said earlier is no evidence."""
-    chunks = [Source(chunk.text, i, chunk.id) for i, chunk in enumerate(contexts)]
-    return (*chunks, *(Source(turn, None, f"conversation[{i}]") for i, turn in enumerate(user_turns)))
+    chunks = [Source(chunk.text, blanked(chunk.text), i, chunk.id) for i, chunk in enumerate(contexts)]
+    turns = [Source(turn, blanked(turn), None, f"conversation[{i}]") for i, turn in enumerate(user_turns)]
+    return (*chunks, *turns)
 
 
 def tokens_of(text: str) -> int:
@@ -112,7 +115,7 @@ def _cuts(text: str, most_tokens: int) -> list[tuple[int, int]]:
 def rank(sources: Sequence[Source], embed: Embed, prior: dict[str, float] | None = None) -> Ranked:
     """Cut and read the sources; they are embedded only where they are larger than what is shown whole."""
     pieces = pieces_of(sources, PIECE_TOKENS)
-    passages = tuple(read(sources[p.source].text[p.start : p.end]) for p in pieces)
+    passages = tuple(read(sources[p.source].safe[p.start : p.end]) for p in pieces)
     small = sum(p.tokens for p in pieces) <= WHOLE_TOKENS
     vectors = None
     if not small:

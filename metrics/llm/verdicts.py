@@ -19,7 +19,7 @@ from metrics.outcome import Unscored
 TOKENS_EACH = 120
 """Completion tokens for one verdict with its reason and quote."""
 MOST_CALLS = 30
-"""Of an answer with more statements than this, several go into one call."""
+"""Of an answer with more statements than this, several go into one call; cross-checks are at most as many."""
 SUPPORTED_PROBABILITY = {Label.SUPPORTED: 0.9, Label.NOT_FOUND: 0.1, Label.CONTRADICTED: 0.1}
 """A chat model gives a label and no probability."""
 UNSURE = {Label.SUPPORTED: 0.6, Label.NOT_FOUND: 0.4, Label.CONTRADICTED: 0.4}
@@ -73,24 +73,45 @@ def verdicts_of(session: Session, statements: Sequence[Statement], held: Held) -
         Unjudged: the judge gave no usable reply for some statement.
     """
     by_rule = _by_rule(statements, held)
+    checks = MOST_CALLS if held.cross_check else 0
     verdicts: list[Verdict] = []
     step = max(held.statements_per_call, -(-len(statements) // MOST_CALLS))
     for at in range(0, len(statements), step):
         group = range(at, min(at + step, len(statements)))
         for k, (verdict, call) in zip(group, _group(session, statements, group, held), strict=True):
-            rule = by_rule[k] if by_rule else None
-            if rule is not None and held.cross_check:
-                verdict = _cross_checked(session, statements[k].text, _before(statements, k), verdict, rule, call, held)
+            if by_rule and _disagree(verdict, by_rule[k]):
+                if checks:
+                    checks -= 1
+                    verdict = _cross_checked(session, statements, k, verdict, by_rule[k], call, held)
+            elif by_rule and verdict.label is by_rule[k].label and not verdict.evidence:
+                verdict = replace(verdict, evidence=by_rule[k].evidence)
             verdicts.append(_contested(session, statements[k], verdict, held))
     return tuple(verdicts)
 
 
 def _by_rule(statements: Sequence[Statement], held: Held) -> tuple[Verdict, ...]:
     """What the rules say of every statement; nothing where they cannot."""
-    chunks = tuple(Chunk(source.text, source.name) for source in held.sources if source.chunk is not None)
-    turns = tuple(source.text for source in held.sources if source.chunk is None)
+    chunks = tuple(Chunk(source.safe, source.name) for source in held.sources if source.chunk is not None)
+    turns = tuple(source.safe for source in held.sources if source.chunk is None)
     (judgement,) = held.rules.judge([JudgeRequest(held.question, tuple(statements), chunks, turns)])
-    return () if isinstance(judgement, Unscored) else judgement.verdicts
+    if isinstance(judgement, Unscored):
+        return ()
+    return tuple(
+        replace(v, evidence=tuple(_as_written(e, held.sources) for e in v.evidence)) for v in judgement.verdicts
+    )
+
+
+def _as_written(evidence: Evidence, sources: Sequence[Source]) -> Evidence:
+    """Evidence whose quote was taken of a safe text, with the words that really stand there."""
+    (source,) = (
+        s for s in sources if s.chunk == evidence.chunk and (s.chunk is not None or s.name == evidence.chunk_id)
+    )
+    return replace(evidence, quote=source.text[evidence.start : evidence.end])
+
+
+def _disagree(verdict: Verdict, rule: Verdict) -> bool:
+    """Whether only one of the two says supported; a conflict has both sides already."""
+    return not verdict.conflict and (verdict.label is Label.SUPPORTED) is not (rule.label is Label.SUPPORTED)
 
 
 def _group(
@@ -195,8 +216,8 @@ def _combined(
 
 def _cross_checked(
     session: Session,
-    text: str,
-    before: str,
+    statements: Sequence[Statement],
+    at: int,
     verdict: Verdict,
     rule: Verdict,
     pieces: Sequence[Piece],
@@ -204,15 +225,13 @@ def _cross_checked(
 ) -> Verdict:
     """The verdict by two of three: the model, the rules, and the model on a question that leans the other way.
 
-    The third is asked for only where the first two disagree on whether the statement is supported: after a yes, for a
-    detail that the passages lack; after a no, for the words that say it. A model that stays with what it said cannot be
+    The third is asked for only where the first two disagree: after a yes, for a detail that the passages lack; after a
+    no, for the words that say it. A model that stays with what it said cannot be
     overruled by the rules; one that says yes to everything, or no, is.
     """
     yes = verdict.label is Label.SUPPORTED
-    if verdict.conflict or yes is (rule.label is Label.SUPPORTED):
-        same = verdict.label is rule.label and not verdict.evidence
-        return replace(verdict, evidence=rule.evidence) if same else verdict
-    again = _again(session, "doubt" if yes else "confirm", text, before, pieces, held)
+    asked = "doubt" if yes else "confirm"
+    again = _again(session, asked, statements[at].text, _before(statements, at), pieces, held)
     if yes is (again.label is Label.SUPPORTED):
         return verdict
     if not yes:
@@ -282,7 +301,7 @@ def _contested(session: Session, statement: Statement, verdict: Verdict, held: H
 
 def _finds(held: Held, at: int, statement: Statement, label: Label) -> bool:
     """Whether the rules, given this source alone, come to this label."""
-    request = JudgeRequest(held.question, (statement,), (Chunk(held.sources[at].text),))
+    request = JudgeRequest(held.question, (statement,), (Chunk(held.sources[at].safe),))
     (judgement,) = held.rules.judge([request])
     if isinstance(judgement, Unscored):
         return False

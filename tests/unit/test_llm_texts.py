@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.event import Chunk
-from metrics.llm.injection import fence, suspicious_spans, without_suspicious
+from metrics.llm.injection import blanked, fence, suspicious_spans, without_suspicious
 from metrics.llm.passages import Embed, chosen, packed, pieces_of, rank, shown, sources_of, tokens_of
 from metrics.llm.quotes import evidence_of
 from metrics.metric import Text, Vector
@@ -72,6 +72,7 @@ def test_what_is_left_out_is_disjoint_and_nothing_else_changes(text: str) -> Non
     for low, high in suspicious_spans(text):
         assert at <= low < high <= len(text)
         at = high
+    assert len(blanked(text)) == len(text)
     if not suspicious_spans(text):
         assert without_suspicious(text) == text
 
