@@ -92,7 +92,7 @@ class Encoder:
     def __init__(self, network: Network, weights: Weights, precision: Precision) -> None:
         self.network = network
         self.precision = precision
-        self._weights = weights
+        self.weights = weights
 
     def encode(self, texts: Sequence[Sequence[int]]) -> npt.NDArray[np.float32]:
         """Unit vectors, shape (texts, hidden), in input order; each text is its token ids with special tokens.
@@ -119,7 +119,7 @@ class Encoder:
         return result
 
     def _forward(self, ids: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        weights, network = self._weights, self.network
+        weights, network = self.weights, self.network
         where = torch.cat([torch.arange(length).repeat(count) for length, count in groups])
         where = functional.pad(where, (0, len(ids) - len(where)))
         hidden = weights.words[ids].float() + weights.positions[where]

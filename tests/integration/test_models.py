@@ -68,7 +68,7 @@ def vector(embedder: LocalEmbedder | CachedEmbedder, content: str) -> Vector:
 
 def test_self_test_passes_and_sees_a_wrong_model(fp32: LocalEmbedder, folder: Path) -> None:
     assert faults(fp32, folder.name) == []
-    words = fp32.network._weights.words  # type: ignore[attr-defined]
+    words = fp32.network.weights.words  # type: ignore[attr-defined]
     kept = words[5:2000].clone()
     try:
         words[5:2000] = words[2005:4000]
