@@ -161,6 +161,8 @@ def test_a_claim_that_sounds_like_courtesy_or_code_is_a_statement(answer: str) -
     "answer",
     [
         "Sure, here is a summary of the policy.",
+        "I agree. That's really interesting!",
+        "Yes, it does.",
         "Based on the passages provided, here's what I found:",
         "The key points are as follows:",
         "Please follow the following steps.",
