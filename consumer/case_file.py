@@ -54,6 +54,8 @@ class CaseStatement:
     reason: str
     probability: float
     evidence: tuple[CaseEvidence, ...] = ()
+    conflict: bool = False
+    """One passage supports it and another contradicts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class CaseFile:
     """Text was left out because the broker refused the whole."""
     statements_left_out: int = 0
     """Statements of the answer beyond the most that are judged."""
+    judge_replies: tuple[str, ...] = ()
+    """What an LLM judge said where it could not be read."""
     v: int = VERSION
 
 
@@ -97,6 +101,7 @@ def build_case(
         reference=_text(event.reference),
         conversation=tuple({"role": t.role, "content": encodable(t.content)} for t in event.conversation),
         statements_left_out=evaluation.judged.left_out if evaluation.judged is not None else 0,
+        judge_replies=tuple(encodable(reply) for reply in evaluation.judged.replies) if evaluation.judged else (),
     )
 
 
@@ -115,6 +120,7 @@ def _statements(evaluation: Evaluation) -> tuple[CaseStatement, ...]:
             tuple(
                 CaseEvidence(e.chunk, _text(e.chunk_id), e.start, e.end, encodable(e.quote)) for e in verdict.evidence
             ),
+            verdict.conflict,
         )
         for statement, verdict in zip(judged.statements, judged.verdicts, strict=True)
     )
@@ -147,7 +153,15 @@ def smaller_cases(case: CaseFile) -> Iterator[CaseFile]:
         case = replace(case, contexts=tuple(chunks), truncated=True)
         yield case
     yield replace(
-        case, question=None, answer=None, contexts=(), statements=(), reference=None, conversation=(), truncated=True
+        case,
+        question=None,
+        answer=None,
+        contexts=(),
+        statements=(),
+        reference=None,
+        conversation=(),
+        judge_replies=(),
+        truncated=True,
     )
 
 
@@ -184,6 +198,7 @@ def _case(data: dict[str, Any]) -> CaseFile:
         conversation=tuple({_str(k): _str(v) for k, v in turn.items()} for turn in data.get("conversation", ())),
         truncated=bool(data.get("truncated", False)),
         statements_left_out=_int(data.get("statements_left_out", 0)),
+        judge_replies=tuple(_str(reply) for reply in data.get("judge_replies", ())),
     )
 
 
@@ -206,6 +221,7 @@ def _statement(data: dict[str, Any]) -> CaseStatement:
         _str(data["reason"]),
         float(data["probability"]),
         tuple(_evidence(evidence) for evidence in data["evidence"]),
+        data.get("conflict") is True,
     )
 
 

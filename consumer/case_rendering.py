@@ -89,6 +89,10 @@ def _why(case: CaseFile) -> Iterator[str]:
         yield f"  likely fault: {fault}; {FAULTS.get(record.fault, 'not known to this version')}"
     if record.refusal:
         yield "  the answer refuses, or claims nothing"
+    if record.evasive:
+        yield "  the answer avoids the question"
+    if case.judge_replies:
+        yield f"  {len(case.judge_replies)} replies of the judge could not be read (judge_replies in the case file)"
 
 
 def _question(case: CaseFile, style: Style) -> Iterator[str]:
@@ -156,6 +160,8 @@ def _statements(case: CaseFile, style: Style) -> Iterator[str]:
         yield f"{said}  (probability of supported {statement.probability:.2f})"
         yield from _barred(statement.text, style, gutter="       says ")
         yield from _barred(statement.reason, style, gutter="    because ")
+        if statement.conflict:
+            yield click.style("   conflict the passages contradict each other about it", fg="yellow")
         for evidence in statement.evidence:
             yield from _evidence(case, evidence, style)
 

@@ -19,6 +19,8 @@ COMMANDS = {
     "run": "Scorer and monitor under one parent.",
     "topics": "Create and show the topics.",
     "models": "Prepare, list and verify the models.",
+    "prompts": "Show and adapt the prompts of the LLM judge.",
+    "judge-check": "Try the LLM judge on cases with known verdicts.",
     "score-file": "Score a file of events.",
     "send": "Put a file of events on the topic.",
     "demo": "The main job on embedded services, with an incident.",

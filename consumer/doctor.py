@@ -15,10 +15,12 @@ from redis.retry import Retry
 
 from consumer import kafka_config
 from consumer.broker_version import protocol_level
+from consumer.judging.building import api_key
 from consumer.logs import one_line, without_credentials
 from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
+from metrics.llm.judging import METRICS as LLM_METRICS
 from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, prepared
 
@@ -49,6 +51,7 @@ def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Itera
         ("sampling", partial(check_sampling, settings.sampling)),
         ("environment", partial(check_environment, environ)),
         ("model", partial(check_model, settings, environ)),
+        ("judge", partial(check_judge, settings)),
         ("redis", partial(check_redis, settings.redis)),
         ("client", partial(check_client, settings.kafka)),
         ("broker", partial(check_broker, settings, timeout)),
@@ -174,6 +177,54 @@ def _endpoint(endpoint: str, key: str) -> Check:
     if status >= 500:
         return Check("model", "warn", f"{shown} answers {status}", "look at the endpoint; events go unscored meanwhile")
     return Check("model", "ok", f"{shown} answers")
+
+
+def check_judge(settings: Settings) -> Iterator[Check]:
+    judge = settings.judge
+    beyond = [name for name in settings.scoring.metrics if name in LLM_METRICS and name != "faithfulness"]
+    if judge.kind != "llm":
+        if beyond:
+            found = f"{', '.join(beyond)}: only an LLM judge scores that, but judge.kind is {judge.kind}"
+            yield Check("judge", "fail", found, "set judge.kind = 'llm', or leave it out of scoring.metrics")
+        else:
+            yield Check("judge", "ok", f"{judge.kind}, in the worker itself")
+        return
+    try:
+        key = api_key(judge)
+    except ModelError as error:
+        yield Check("judge", "fail", one_line(str(error)), "check judge.api_key_file")
+        return
+    yield _judge_endpoint(judge.url, judge.model, key)
+
+
+def _judge_endpoint(url: str, model: str, key: str) -> Check:
+    """Asks for the list of models, which costs nothing; `judge-check` asks for verdicts."""
+    shown = without_credentials(url)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        answer = httpx.get(f"{url}/models", headers=headers, timeout=ANSWER_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Check("judge", "fail", one_line(f"{shown} does not answer: {error}"), "start it, or check judge.url")
+    status = answer.status_code
+    if status in (401, 403):
+        return Check("judge", "fail", f"{shown} answers {status}", "check GROUNDWATCH__JUDGE__API_KEY or api_key_file")
+    if status != 200:
+        return Check(
+            "judge", "warn", f"{shown}/models answers {status}", "see whether it judges: groundwatch judge-check"
+        )
+    known = _model_names(answer)
+    if known and model not in known:
+        listed = one_line(", ".join(known[:5]))
+        return Check("judge", "warn", f"{shown} does not list {model}, but {listed}", "check judge.model")
+    return Check("judge", "ok", f"{shown} answers and has {model}; groundwatch judge-check tries it")
+
+
+def _model_names(answer: httpx.Response) -> list[str]:
+    """What the endpoint lists; empty where it lists nothing that can be read."""
+    try:
+        return [str(entry["id"]) for entry in answer.json()["data"]]
+    except (ValueError, LookupError, TypeError):
+        return []
 
 
 def check_redis(settings: Redis) -> Iterator[Check]:

@@ -14,12 +14,14 @@ from prometheus_client import CollectorRegistry, Counter
 
 from consumer.cache import MEMORY_RESULTS, CachedEmbedder, Memory
 from consumer.judges import build_judge
-from consumer.redis_vectors import RESULTS, RedisVectors
+from consumer.redis_values import RESULTS
+from consumer.redis_vectors import RedisVectors
 from consumer.settings import Embedding, Redis, Scoring, Settings
 from metrics import faithfulness
 from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
+from metrics.llm.judging import METRICS
 from metrics.metric import Embedder, Metric, Text
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, ready_model
@@ -60,9 +62,7 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         ["kind"],
         registry=registry,
     )
-    requests = Counter(
-        "groundwatch_cache_requests_total", "Cache look-ups and writes, by key.", ["cache", "result"], registry=registry
-    )
+    requests = cache_counter(registry)
     loaded = load_embedder(settings.embedding, _counting({kind: texts.labels(kind) for kind in KINDS}))
     warm_up(loaded.embedder)
     log.info("embedder: %s", loaded.note)
@@ -75,36 +75,57 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         remote=_remote(settings.redis, redis_counts),
         count_memory=memory_counts,
     )
-    evaluator = evaluator_over(settings, cached)
+    evaluator = evaluator_over(settings, cached, registry, requests)
     if evaluator.judge is not None:
         log.info("judge: %s", evaluator.judge.identity)
     return evaluator
 
 
-def evaluator_over(settings: Settings, embedder: Embedder) -> Evaluator:
-    """The metrics and the judge of the settings over an embedder that is there.
+def evaluator_over(
+    settings: Settings, embedder: Embedder, registry: CollectorRegistry, cache_requests: Counter
+) -> Evaluator:
+    """The metrics and the judge of the settings over an embedder that is there; `cache_requests` counts look-ups.
 
     Raises:
         ModelError: the judge cannot be used.
-        ValueError: an unknown metric.
+        ValueError: an unknown metric, or one that needs an LLM judge where there is none.
     """
+    metrics = vector_metrics(settings.scoring)
+    sketches = settings.scoring.sketch
+    if settings.judge.kind == "llm":
+        # Late: whoever has no such judge does not pay for its prompts.
+        from consumer.judging.building import build_remote
+
+        remote = build_remote(settings, embedder, registry, cache_requests)
+        return Evaluator(metrics, embedder, sketches=sketches, remote=remote)
+    beyond = [name for name in settings.scoring.metrics if name in METRICS and name != faithfulness.NAME]
+    if beyond:
+        raise ValueError(f"{', '.join(beyond)}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
     judge = build_judge(settings.judge) if faithfulness.NAME in settings.scoring.metrics else None
-    return Evaluator(vector_metrics(settings.scoring), embedder, sketches=settings.scoring.sketch, judge=judge)
+    return Evaluator(metrics, embedder, sketches=sketches, judge=judge)
+
+
+def cache_counter(registry: CollectorRegistry) -> Counter:
+    """Counts look-ups and writes of every cache."""
+    return Counter(
+        "groundwatch_cache_requests_total", "Cache look-ups and writes, by key.", ["cache", "result"], registry=registry
+    )
 
 
 def vector_metrics(settings: Scoring) -> tuple[Metric, ...]:
-    """The named metrics that are made from vectors: all but faithfulness, which a judge makes.
+    """The named metrics that are made from vectors, without those that a judge makes.
 
     Raises:
         ValueError: an unknown or repeated name.
     """
     names = list(settings.metrics)
-    if faithfulness.NAME in names:
-        names.remove(faithfulness.NAME)
+    for judged in METRICS:
+        if judged in names:
+            names.remove(judged)
     try:
         return build_metrics(names, settings.aggregation)
     except ValueError as error:
-        raise ValueError(f"{error}; and {faithfulness.NAME}, of the judge") from None
+        raise ValueError(f"{error}; and {', '.join(METRICS)}, of the judge") from None
 
 
 def models_dir(settings: Embedding) -> Path:

@@ -40,6 +40,8 @@ class Sampled:
     source: Position
     probability: float
     sampled_by: str
+    unit: float = 0.0
+    """Its place in [0, 1): a budget that thins further compares with the number that sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +124,6 @@ class Intake:
             source,
             probability,
             decision.sampled_by,
+            decision.unit,
         )
         return Taken(sampled, decoded.repairs)

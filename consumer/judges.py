@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from consumer.settings import Judge as JudgeSettings
+from consumer.judge_settings import Judge as JudgeSettings
 from metrics.judge import Judge, Judgement, JudgeRequest
 from metrics.model_files import ModelError
 from metrics.outcome import Reason, Unscored
@@ -21,7 +21,7 @@ class NoJudge:
 
 
 def build_judge(settings: JudgeSettings) -> Judge:
-    """The judge of `judge.kind`, ready for use.
+    """The local judge of `judge.kind`, ready for use; the remote one is built by `consumer.judging.building`.
 
     Raises:
         ModelError: it cannot be used; what to do is in the message.

@@ -69,6 +69,10 @@ class ScoreRecord:
     cost: Mapping[str, int] = field(default_factory=dict)
     truncated: bool = False
     """A text was longer than the model's window and was embedded in parts."""
+    conflicts: int = 0
+    """Statements that one passage supports and another contradicts."""
+    evasive: bool = False
+    """The answer avoids the question, as an LLM judge sees it."""
     v: int = VERSION
 
 
@@ -101,6 +105,8 @@ class CountedRecord:
     refusal: bool
     flags: tuple[str, ...]
     fault: str
+    conflicts: int = 0
+    evasive: bool = False
 
 
 class RecordRejected(Exception):
@@ -170,6 +176,8 @@ def _counted(data: dict[str, Any]) -> CountedRecord:
         get("refusal") is True,
         tuple([_text(flag) for flag in flags]) if flags else (),
         _text(get("fault", "unknown")),
+        _whole(get("conflicts", 0)),
+        get("evasive") is True,
     )
 
 
@@ -209,6 +217,8 @@ def _record(data: dict[str, Any]) -> ScoreRecord:
         sketch=data.get("sketch", {}),
         cost=data.get("cost", {}),
         truncated=bool(data.get("truncated", False)),
+        conflicts=_whole(data.get("conflicts", 0)),
+        evasive=data.get("evasive") is True,
         v=data.get("v", VERSION),
     )
 
@@ -232,8 +242,13 @@ def _counts(value: Any) -> Mapping[str, int]:
     if type(value) is not dict:
         raise TypeError(f"expected an object, found {type(value).__name__}")
     for entry in value.values():
-        if type(entry) is not int or entry < 0:
-            raise ValueError(f"not a count: {entry!r}")
+        _whole(entry)
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"not a count: {value!r}")
     return value
 
 

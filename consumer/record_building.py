@@ -81,6 +81,8 @@ def build_record(
         fault=fault_of(values, in_force, flags).value,
         sketch=evaluation.sketch,
         cost=judged.cost if judged is not None else {},
+        conflicts=judged.conflicts if judged is not None else 0,
+        evasive=judged.evasive if judged is not None else False,
     )
 
 
@@ -96,4 +98,6 @@ def encodable(text: str) -> str:
 def versions_in_force(evaluator: Evaluator) -> dict[str, str]:
     """The `versions` of a record: the identities of embedder and judge, and this package's own version."""
     versions = {"embedder": evaluator.embedder.identity, "groundwatch": version("groundwatch")}
+    if evaluator.remote is not None:
+        return versions | {"judge": evaluator.remote.identity, "prompts": evaluator.remote.prompts_version}
     return versions if evaluator.judge is None else versions | {"judge": evaluator.judge.identity}

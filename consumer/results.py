@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -51,20 +52,22 @@ class Audit:
         self._per_hour = per_hour
         self._hour = -1
         self._taken = 0
+        self._lock = threading.Lock()
 
     def chooses(self, event_id: str, now: float) -> bool:
         """`now` in seconds since the epoch. Beyond the hourly limit nothing more is chosen until the next hour."""
         if unit_interval(self._salt, event_id.encode("utf-8", "surrogatepass")) >= self.share:
             return False
         hour = int(now // HOUR)
-        if hour != self._hour:
-            self._hour, self._taken = hour, 0
-        self._taken += 1
-        return self._taken <= self._per_hour
+        with self._lock:
+            if hour != self._hour:
+                self._hour, self._taken = hour, 0
+            self._taken += 1
+            return self._taken <= self._per_hour
 
 
 class Results:
-    """Builds records and case files, for the stream and for `score-file` alike."""
+    """Builds records and case files, for the stream and for `score-file` alike. Safe for threads."""
 
     def __init__(
         self,
@@ -80,8 +83,12 @@ class Results:
         self._thresholds = ThresholdTable(settings.thresholds)
         self._audit = Audit(settings.cases.audit_share, settings.sampling.salt, settings.cases.audit_per_hour)
 
-    def of(self, sampled: Sampled, evaluation: Evaluation) -> Result:
-        """The record of an evaluated event, and its case file where it is flagged or audited."""
+    def of(
+        self, sampled: Sampled, evaluation: Evaluation, metric_probabilities: Mapping[str, float] | None = None
+    ) -> Result:
+        """The record of an evaluated event, and its case file where it is flagged or audited.
+
+        `metric_probabilities`: the inclusion probability of metrics that were thinned further than the event."""
         now = self._wall_clock()
         record = build_record(
             sampled.event,
@@ -96,6 +103,7 @@ class Results:
             run=self._settings.scorer.run,
             scored_time=now,
             thresholds=self._thresholds.of(sampled.segment),
+            metric_probabilities=metric_probabilities,
         )
         audited = bool(record.scores) and self._audit.chooses(record.id, now)
         why = (("flagged",) if record.flags else ()) + (("audit",) if audited else ())

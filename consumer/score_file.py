@@ -7,6 +7,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -19,12 +20,14 @@ from consumer.record import Position, ScoreRecord
 from consumer.redaction import Redactor
 from consumer.results import Results
 from consumer.segments import Segmenter
-from metrics.evaluation import Evaluator
+from metrics.evaluation import Evaluation, Evaluator, merged
 from metrics.event import Event
 
 BATCH_EVENTS = 128
 """More than in the stream, as nobody waits for one event: neighbours share chunks, which are embedded once."""
 BATCH_CHARACTERS = 1_000_000
+JUDGED_EVENTS = 32
+"""With a remote judge, which takes seconds an answer, results are to show sooner."""
 GZIP = b"\x1f\x8b"
 
 
@@ -134,19 +137,22 @@ class Scoring:
     source: str
     event_time: float
     """For events without a usable time of their own, in seconds since the epoch."""
+    at_once: int = 1
+    """Answers that a remote judge is given at once."""
 
 
 def results(numbered: Iterable[Line], how: Scoring) -> Iterator[tuple[Line, Result]]:
     """One result per line, in order; events are evaluated in batches."""
     waiting: list[tuple[Line, Result | _Read]] = []
     events = characters = 0
+    most = BATCH_EVENTS if how.evaluator.remote is None else max(JUDGED_EVENTS, 4 * how.at_once)
     for line in numbered:
         read = _read(line, how)
         waiting.append((line, read))
         if isinstance(read, _Read):
             events += 1
             characters += _characters(read.event)
-        if events >= BATCH_EVENTS or characters >= BATCH_CHARACTERS or len(waiting) >= 10 * BATCH_EVENTS:
+        if events >= most or characters >= BATCH_CHARACTERS or len(waiting) >= 10 * BATCH_EVENTS:
             yield from _finished(waiting, how)
             waiting, events, characters = [], 0, 0
     yield from _finished(waiting, how)
@@ -175,7 +181,7 @@ def _read(line: Line, how: Scoring) -> _Read | Bad | Ignored:
 
 def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Iterator[tuple[Line, Result]]:
     reads = [read for _, read in waiting if isinstance(read, _Read)]
-    evaluations = iter(how.evaluator.evaluate([read.event for read in reads]) if reads else ())
+    evaluations = iter(_evaluated([read.event for read in reads], how))
     for line, read in waiting:
         if not isinstance(read, _Read):
             yield line, read
@@ -185,6 +191,18 @@ def _finished(waiting: list[tuple[Line, Result | _Read]], how: Scoring) -> Itera
         sampled = Sampled(event, segment, labels, Position(how.source, 0, read.number), 1.0, "rate")
         result = how.results.of(sampled, next(evaluations))
         yield line, Done(result.record, result.case, len(event.answer or ""), read.form, read.repairs + result.repairs)
+
+
+def _evaluated(events: list[Event], how: Scoring) -> list[Evaluation]:
+    """Local and remote part of every event. Here an answer waits for the judge: nothing else does."""
+    evaluations = how.evaluator.evaluate(events) if events else []
+    remote = how.evaluator.remote
+    if remote is None or not events:
+        return evaluations
+    wanted = frozenset(remote.definitions)
+    with ThreadPoolExecutor(how.at_once, thread_name_prefix="judge") as pool:
+        parts = pool.map(lambda event: remote.judge(event, wanted), events)
+        return [merged(evaluation, part) for evaluation, part in zip(evaluations, parts, strict=True)]
 
 
 def _characters(event: Event) -> int:

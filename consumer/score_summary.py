@@ -97,6 +97,8 @@ class Summary:
         self.ignored = 0
         self.bad: Counter[str] = Counter()
         """Lines that hold no event, by reason."""
+        self.cost: Counter[str] = Counter()
+        """What an LLM judge was asked: judge_calls, prompt_tokens, completion_tokens."""
         self.repairs: Counter[str] = Counter()
         self.forms: Counter[str] = Counter()
 
@@ -109,6 +111,7 @@ class Summary:
         """`answer_length` in characters."""
         self.statements.update({Label(verdict): count for verdict, count in record.statements.items()})
         self.refusals += record.refusal
+        self.cost.update(record.cost)
         self.flags.add(record)
         length = sum(answer_length >= edge for edge in LENGTHS)
         for metric, score in record.scores.items():
@@ -161,6 +164,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "forms": dict(summary.forms),
         "statements": {label.value: summary.statements[label] for label in Label} if summary.judged else None,
         "refusals": summary.refusals if summary.judged else None,
+        "judge_cost": dict(summary.cost),
         "flagged": {
             "answers": summary.flags.flagged,
             "of": summary.flags.could_be,
@@ -193,6 +197,11 @@ def judged_lines(summary: Summary) -> Iterator[str]:
     if summary.judged:
         verdicts = ", ".join(f"{summary.statements[label]} {label.value}" for label in Label)
         yield f"statements judged: {summary.statements.total()} ({verdicts}); answers that refuse: {summary.refusals}"
+    if summary.cost["judge_calls"]:
+        yield (
+            f"the judge: {summary.cost['judge_calls']:,} calls, {summary.cost['prompt_tokens']:,} prompt and "
+            f"{summary.cost['completion_tokens']:,} completion tokens"
+        )
     flags = summary.flags
     if flags.share is not None:
         told = f"{flags.flagged} of {flags.could_be} answers flagged ({flags.share:.1%})"

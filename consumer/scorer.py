@@ -1,6 +1,7 @@
 """The scorer: one poll thread that never waits for a score, one inference thread, acknowledged outputs, then offsets.
 
 Poll thread: consume → sample early → decode, decide, redact → admit or shed → hand to inference → write → commit.
+Where a remote judge has a part in it, the inference thread hands over to its pool, and a thread of the pool writes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from consumer.delivered import Delivered, broker_time, consume, position
 from consumer.health import Pulse
 from consumer.inference import Inference, Job
 from consumer.intake import Ignored, Intake, Raw, Refused, Sampled, SampledOut, Shed
+from consumer.judging.handover import Handover
 from consumer.offsets import Offsets, Partition, Watermark
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.partitions import Partitions
@@ -40,6 +42,8 @@ READY_SECONDS = 60.0
 ALL_KEYS = 10_000
 """So many first events show whether their key is an id; after that, those that stage 1 keeps do (they are all events of
 a sample of keys), so that an event which is dropped costs nothing more."""
+JUDGE_STOP_SECONDS = 1.0
+"""A thread that waits for a judge cannot be ended; one that is computing is given this long."""
 
 
 class ScorerStopped(Exception):
@@ -57,6 +61,8 @@ class Parts:
     intake: Intake
     metrics: ScorerMetrics
     pulse: Pulse
+    handover: Handover | None = None
+    """To the remote judge, where there is one."""
 
 
 class Scorer:
@@ -78,6 +84,7 @@ class Scorer:
         self._intake = parts.intake
         self._metrics = parts.metrics
         self._pulse = parts.pulse
+        self._handover = parts.handover
         self._settings = settings
         self._now = now
         self._wall_clock = wall_clock
@@ -143,6 +150,8 @@ class Scorer:
         """
         self._served(1, self._one_event_seconds())
         self._inference.start()
+        if self._handover is not None:
+            self._handover.pool.start()
         self.partitions.subscribe([*self._settings.topics.events, self._settings.topics.redrive])
         try:
             while not self._stopping:
@@ -287,7 +296,7 @@ class Scorer:
             case Sampled() as sampled:
                 watermark.deliver(offset)
                 finish = self._finisher(partition, watermark, offset)
-                self._inference.submit(Job(sampled, lambda evaluation: self._write(sampled, evaluation, finish)))
+                self._inference.submit(Job(sampled, lambda evaluation: self._evaluated(sampled, evaluation, finish)))
 
     def _finisher(self, partition: Partition, watermark: Watermark, offset: int) -> Callable[[Ending], None]:
         """What ends the event: called when its output is acknowledged, in the poll thread."""
@@ -327,9 +336,23 @@ class Scorer:
         self._admission.served(events, seconds)
         self._metrics.batch_seconds.observe(seconds)
 
-    def _write(self, sampled: Sampled, evaluation: Evaluation, finish: Callable[[Ending], None]) -> None:
-        """Send what came of an event. Runs in the inference thread; `acknowledged` always runs in the poll thread."""
-        result = self._results.of(sampled, evaluation)
+    def _evaluated(self, sampled: Sampled, evaluation: Evaluation, finish: Callable[[Ending], None]) -> None:
+        """The local part is done; a remote judge's part may follow. Runs in the inference thread, which never waits."""
+        if self._handover is None:
+            self._write(sampled, evaluation, {}, finish)
+        else:
+            self._handover.take(sampled, evaluation, lambda whole, own: self._write(sampled, whole, own, finish))
+
+    def _write(
+        self,
+        sampled: Sampled,
+        evaluation: Evaluation,
+        metric_probabilities: Mapping[str, float],
+        finish: Callable[[Ending], None],
+    ) -> None:
+        """Send what came of an event. Runs in the inference thread or one of the remote judge's; `acknowledged` always
+        runs in the poll thread."""
+        result = self._results.of(sampled, evaluation, metric_probabilities)
         for name, unscored in result.record.unscored.items():
             self._metrics.unscored.labels(name, unscored.reason).inc()
         for repair in result.repairs:
@@ -361,6 +384,8 @@ class Scorer:
         left = self._offsets.in_flight()
         self.partitions.commit_now()
         self._inference.stop(self._settings.scorer.shutdown_seconds / 4)
+        if self._handover is not None:
+            self._handover.pool.stop(JUDGE_STOP_SECONDS)
         self._outputs.abandon()
         log.info("stopped: %s; %d in flight, to be read again", self._metrics.tally(), left)
 

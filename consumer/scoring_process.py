@@ -17,6 +17,10 @@ from consumer.embedders import build_evaluator
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.heap import keep_heap_small
 from consumer.intake import Intake
+from consumer.judge_settings import Judge
+from consumer.judging.handover import Handover
+from consumer.judging.pool import RemotePool
+from consumer.judging.remote_judge import RemoteJudge
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -26,7 +30,7 @@ from consumer.scorer_metrics import ScorerMetrics
 from consumer.segments import Segmenter
 from consumer.settings import Settings
 from consumer.stopping import Stopping, leave_after
-from metrics.evaluation import Evaluator
+from metrics.evaluation import Evaluator, Remote
 from metrics.model_files import ModelError
 
 log = logging.getLogger(__name__)
@@ -153,10 +157,26 @@ def build(
         intake=intake,
         metrics=metrics,
         pulse=pulse,
+        handover=_handover(settings.judge, evaluator.remote),
     )
     scorer = Scorer(parts, settings, versions=versions)
     holder.append(scorer)
     return scorer
+
+
+def _handover(settings: Judge, remote: Remote | None) -> Handover | None:
+    """The way to the judge's pool, not started; None without a remote judge."""
+    if not isinstance(remote, RemoteJudge):
+        return None
+    pool = RemotePool(
+        remote,
+        concurrency=settings.concurrency,
+        waiting=settings.waiting,
+        timeout_seconds=settings.timeout_seconds,
+        now=time.monotonic,
+    )
+    remote.watch(held=lambda: pool.held)
+    return Handover(pool, remote.budget, frozenset(remote.definitions), remote.model)
 
 
 def _run_within_deadline(scorer: Scorer, shutdown_seconds: float) -> None:

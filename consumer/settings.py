@@ -9,19 +9,14 @@ import math
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from consumer.judge_settings import Judge
 from consumer.settings_rules import RESERVED_CONSUMER, RESERVED_PRODUCER, check_redis_url, check_topics, refuse_reserved
+from consumer.settings_section import PositiveSeconds, Rate, Section, Share
 
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Rate = Annotated[float, Field(gt=0.0, le=1.0)]
-PositiveSeconds = Annotated[float, Field(gt=0.0)]
 Properties = dict[str, str | int | float | bool]
 MAX_SEGMENTS = 50
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class Kafka(Section):
@@ -251,11 +246,6 @@ class Scoring(Section):
     sketch: bool = True
 
 
-class Judge(Section):
-    kind: Literal["lexical", "none"] = "lexical"
-    """`lexical` needs no model; `none` leaves faithfulness unscored(not_configured)."""
-
-
 class Thresholds(Section):
     """A score below its threshold (by more than 0.001) is flagged. Similarities have no default: what is low depends on
     the embedder and the domain, so take one from a baseline of your own."""
@@ -368,6 +358,17 @@ class Settings(Section):
     metrics: MetricsSection = MetricsSection()
     pages: Pages = Pages()
     logging: Logging = Logging()
+
+    @model_validator(mode="after")
+    def a_slow_judge_leaves_room(self) -> Settings:
+        """Answers at the judge count as in flight: more of them than half the limit would pause the topic for good."""
+        held, room = self.judge.concurrency + self.judge.waiting, self.scorer.max_inflight // 2
+        if self.judge.kind == "llm" and held > room:
+            raise ValueError(
+                f"judge.concurrency + judge.waiting is {held}, more than half of scorer.max_inflight ({room}): a judge "
+                "that hangs would hold up the topic; lower them, or raise scorer.max_inflight"
+            )
+        return self
 
     @model_validator(mode="after")
     def segment_rates_can_match(self) -> Settings:

@@ -61,6 +61,12 @@ class Answer(Protocol):
     @property
     def fault(self) -> str: ...
 
+    @property
+    def conflicts(self) -> int: ...
+
+    @property
+    def evasive(self) -> bool: ...
+
 
 Segment = tuple[str, ...]
 """Segment label values, in the order of the segment keys."""
@@ -72,3 +78,20 @@ OTHER = "other"
 """A label value that is not on the allow-list."""
 ALL = "all"
 """In place of a segment's label value: whatever it is."""
+
+
+def flagged_weight(answer: Answer) -> float:
+    """What a flagged answer counts among the flagged: 1 / the inclusion probability of the score that flags it.
+
+    A metric that a budget thins flags fewer answers, each of which then stands for more; where several scores flag one
+    answer, the one that is there most often would have flagged it anyway. A flag that rests on no score of its own (a
+    conflict, an injection) was seen by the judge, whose metrics are the rarest.
+    """
+    flagging = []
+    for flag in answer.flags:
+        score = answer.scores.get(flag.removesuffix("_low"))
+        if score is not None:
+            flagging.append(score.probability)
+        else:
+            flagging.append(min((s.probability for s in answer.scores.values()), default=answer.probability))
+    return 1.0 / max(flagging, default=answer.probability)

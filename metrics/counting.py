@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from metrics.answer import Answer, Key, Segment
+from metrics.answer import Answer, Key, Segment, flagged_weight
 from metrics.ranges import range_of
 
 VERDICTS = ("supported", "contradicted", "not_found")
@@ -68,11 +68,14 @@ def tally(bounds: tuple[float, ...]) -> Tally:
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """What is counted once per answer. Weights are 1 / the answer's inclusion probability."""
+    """What is counted once per answer. Weights are 1 / inclusion probability: of the answer, and for a flagged one of
+    the score that flags it."""
 
     answers_weight: float = 0.0
     flagged_weight: float = 0.0
     refusals: int = 0
+    evasive: int = 0
+    conflicts: int = 0
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     statements: Tally = field(default_factory=lambda: tally(STATEMENT_BUCKETS))
     flagged: dict[tuple[str, str], tuple[int, Example]] = field(default_factory=dict)
@@ -103,11 +106,14 @@ class Counting:
         counts.last_at = max(counts.last_at, at)
         if answer.refusal:
             counts.refusals += 1
+        if answer.evasive:
+            counts.evasive += 1
+        counts.conflicts += answer.conflicts
         self._add_scores(answer, segment, definitions, at)
         if answer.statements:
             self._add_statements(answer.statements, counts)
         if answer.flags:
-            counts.flagged_weight += weight
+            counts.flagged_weight += flagged_weight(answer)
             self._add_flags(answer, counts, at)
         for dimension in self._dimensions:
             value = answer.labels.get(dimension)

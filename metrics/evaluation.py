@@ -72,6 +72,9 @@ class Remote(Protocol):
     def identity(self) -> str: ...
 
     @property
+    def prompts_version(self) -> str: ...
+
+    @property
     def definitions(self) -> Mapping[str, str]:
         """Definition of every metric that it scores."""
         ...

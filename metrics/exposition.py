@@ -182,6 +182,11 @@ class Exposition:
         answers = counter("answers_weight", "Sum of 1 / inclusion probability over answers.")
         flagged_answers = counter("flagged_answers_weight", "Sum of 1 / inclusion probability over flagged answers.")
         refusals = counter("refusals", "Answers that refuse or claim nothing.")
+        evasive = counter("evasive", "Answers that avoid the question, as an LLM judge sees it.")
+        conflicts = counter(
+            "statement_conflicts",
+            "Statements that one passage supports and another contradicts, as an LLM judge sees it.",
+        )
         statements = counter("statements", "Statements by verdict.", "verdict")
         flagged = counter("flagged", "Flags by what is at fault.", "flag", "fault")
         changes = counter("dimension_changes", "New values seen of a contrast dimension.", "dimension")
@@ -194,6 +199,8 @@ class Exposition:
             answers.add_metric(values, counts.answers_weight)
             flagged_answers.add_metric(values, counts.flagged_weight)
             refusals.add_metric(values, counts.refusals)
+            evasive.add_metric(values, counts.evasive)
+            conflicts.add_metric(values, counts.conflicts)
             for verdict, number in counts.verdicts.items():
                 statements.add_metric([verdict, *values], number)
             for (flag, fault), (number, example) in counts.flagged.items():
@@ -203,7 +210,8 @@ class Exposition:
             if counts.last_at:
                 last.add_metric(values, counts.last_at)
             _add_histogram(per_answer, values, counts.statements)
-        yield from (answers, flagged_answers, refusals, statements, per_answer, flagged, changes, last)
+        yield from (answers, flagged_answers, refusals, evasive)
+        yield from (statements, conflicts, per_answer, flagged, changes, last)
 
 
 def definition_info(definitions: Mapping[str, Mapping[str, Definition]]) -> Metric:

@@ -18,6 +18,8 @@ Z95 = 1.959963984540054
 PRIOR = 1.0
 """How many samples' worth of yes/no variance is mixed into the variance of the scores: it bounds the ratio at small n,
 and where all scores are equal."""
+TINY = 1e-300
+"""A mean so near to an end that its variance is no number any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,15 @@ def score_interval(moments: Moments, low: float, high: float, z: float = Z95) ->
     """
     span = high - low
     mean = min(max((moments.mean - low) / span, 0.0), 1.0)
-    wilson = _wilson(mean, _effective(moments, mean, low, span), z)
+    scaled = wilson(mean, _effective(moments, mean, low, span), z)
     return Interval(
-        max(low, min(low + span * wilson.low, moments.mean)), min(high, max(low + span * wilson.high, moments.mean))
+        max(low, min(low + span * scaled.low, moments.mean)), min(high, max(low + span * scaled.high, moments.mean))
     )
 
 
 def _effective(moments: Moments, mean: float, low: float, span: float) -> float:
     yes_no = mean * (1.0 - mean)
-    if yes_no <= 0.0:
+    if yes_no < TINY:
         return moments.kish
     plain = moments.s / moments.n
     squares = max(moments.s2 - moments.n * plain * plain, 0.0) / (span * span)
@@ -73,7 +75,8 @@ def _effective(moments: Moments, mean: float, low: float, span: float) -> float:
     return moments.kish * max(yes_no / variance, 0.1)
 
 
-def _wilson(p: float, n: float, z: float) -> Interval:
+def wilson(p: float, n: float, z: float = Z95) -> Interval:
+    """Score interval of a share `p` of `n` trials, in [0, 1] (Wilson, JASA 22, 1927). `n` above 0 may be effective."""
     z2 = z * z
     centre = p + z2 / (2.0 * n)
     half = z * math.sqrt(p * (1.0 - p) / n + z2 / (4.0 * n * n))

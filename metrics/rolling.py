@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from metrics.answer import ALL, Answer, Key, Segment
+from metrics.answer import ALL, Answer, Key, Segment, flagged_weight
 from metrics.interval import Moments, quantile, score_interval
 from metrics.outcome import Kind, Reason
 from metrics.ranges import Range, range_of
@@ -188,7 +188,7 @@ class Rolling:
     def _add_answer(self, answer: Answer, segment: Segment, places: list[tuple[int, int]]) -> None:
         weight = 1.0 / answer.probability
         refused = weight if answer.refusal else 0.0
-        flagged = weight if answer.flags else 0.0
+        flagged = flagged_weight(answer) if answer.flags else 0.0
         rings = self._answers[segment]
         for window, number in places:
             ring = rings[window]
@@ -274,4 +274,5 @@ def _reading(key: Key, window: str, sums: Sums | None) -> Reading:
 def _shares(segment: Segment, window: str, sums: Sums | None) -> Shares:
     if sums is None or sums[1] <= 0.0:
         return Shares(segment, window, None, None)
-    return Shares(segment, window, float(sums[2] / sums[1]), float(sums[3] / sums[1]))
+    # The flagged are weighted by their own probability, so that in a small window they may outweigh the answers.
+    return Shares(segment, window, float(sums[2] / sums[1]), min(1.0, float(sums[3] / sums[1])))

@@ -62,7 +62,7 @@ _OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.argument("events", type=_INPUT)
 @click.option("--out", type=_OUTPUT, required=True, help="Score records, one a line (.gz compresses; - is stdout).")
 @click.option("--metrics", help="Comma-separated; default: scoring.metrics of the settings.")
-@click.option("--judge", type=click.Choice(["lexical", "none"]), help="Default: judge.kind of the settings.")
+@click.option("--judge", type=click.Choice(["lexical", "llm", "none"]), help="Default: judge.kind of the settings.")
 @click.option("--cases", type=_OUTPUT, help="Case files of the flagged answers, one a line (.gz compresses).")
 @click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
 @click.option("--max-flagged", type=click.FloatRange(0, 1), help="Exit 3 if a larger share of answers is flagged.")
@@ -112,6 +112,7 @@ def command(
         Results(settings, evaluator.definitions, versions_in_force(evaluator), time.time),
         "stdin" if str(events) == "-" else events.name,
         _event_time(events),
+        settings.judge.concurrency,
     )
     try:
         with suppress(_NoEvent):
@@ -138,6 +139,8 @@ def _for_file(settings: Settings, metrics: str | None, judge: str | None, run: s
     if not names:
         raise click.UsageError("--metrics: give at least one name")
     kind = settings.judge.kind if judge is None else judge
+    if kind == "llm" and not (settings.judge.url and settings.judge.model):
+        raise click.UsageError("--judge llm needs judge.url (http://HOST:PORT/v1) and judge.model in the settings")
     return settings.model_copy(
         update={
             "scoring": settings.scoring.model_copy(update={"metrics": names}),

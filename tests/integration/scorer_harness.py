@@ -19,7 +19,7 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
-from consumer.embedders import evaluator_over, vector_metrics
+from consumer.embedders import cache_counter, evaluator_over, vector_metrics
 from consumer.health import Pulse
 from consumer.scorer import Scorer
 from consumer.scorer_metrics import ScorerMetrics
@@ -108,7 +108,7 @@ def running_scorer(
     create_topics(settings, 20)
     registry = CollectorRegistry()
     vectors = embedder or HashEmbedder()
-    evaluator = evaluator_over(settings, vectors)
+    evaluator = evaluator_over(settings, vectors, registry, cache_counter(registry))
     if judge is not None:
         evaluator = Evaluator(vector_metrics(settings.scoring), vectors, sketches=False, judge=judge)
     topics = settings.topics

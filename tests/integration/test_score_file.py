@@ -19,13 +19,14 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client import CollectorRegistry
 
 from consumer import cli
 from consumer.case_file import decode_case
 from consumer.commands import score_file as commands_score_file
 from consumer.decode import Decoder
 from consumer.demo.knowledge import load_documents
-from consumer.embedders import build_evaluator, evaluator_over
+from consumer.embedders import build_evaluator, cache_counter, evaluator_over
 from consumer.record import Position, ScoreRecord, decode_record
 from consumer.record_building import build_record
 from consumer.redaction import Redactor
@@ -70,7 +71,8 @@ def model_loaded_once(embedder: Remembering, monkeypatch: pytest.MonkeyPatch) ->
 
     def evaluator(settings: Settings) -> Evaluator:
         try:
-            return evaluator_over(settings, embedder)
+            registry = CollectorRegistry()
+            return evaluator_over(settings, embedder, registry, cache_counter(registry))
         except ValueError as error:
             raise click.UsageError(f"--metrics: {error}") from None
 

@@ -104,3 +104,10 @@ def test_the_quantile_is_within_one_bin_of_the_exact_one(scores: list[float]) ->
         bins[min(int(score * 50), 49)] += 1.0
     exact = sorted(scores)[max(math.ceil(0.1 * len(scores)) - 1, 0)]
     assert quantile(bins, edges, 0.1) == pytest.approx(exact, abs=0.0201)
+
+
+def test_scores_next_to_nothing_have_an_interval_too() -> None:
+    """The square of 5e-324 is 0, and so was what it was divided by."""
+    value = 5e-324
+    interval = score_interval(Moments(n=2, w=2.0, w2=2.0, ws=2 * value, s=2 * value, s2=0.0), 0.0, 1.0)
+    assert interval.low <= value <= interval.high < 1.0
