@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -9,6 +10,8 @@ import click
 from consumer.cli import loaded_settings
 from consumer.settings import Settings
 from metrics.llm.prompts import FALLBACK, PromptBook, PromptError, load_book
+
+ADAPT_SECONDS = 600.0
 
 
 @click.group("prompts")
@@ -36,6 +39,59 @@ def show(ctx: click.Context, language: str | None) -> None:
             f"make some with: groundwatch prompts adapt --to {language}"
         )
     click.echo(book.sets[language].text.rstrip())
+
+
+@command.command()
+@click.option("--to", "language", required=True, metavar="LANG", help="Code of the language: de, fr, ja, ...")
+@click.option("--name", help="What the language is called in English, where its code is not known here.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Default: judge.prompts_dir.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.pass_context
+def adapt(ctx: click.Context, language: str, name: str | None, out: Path | None, force: bool) -> None:
+    """Have the configured judge put the English prompts into another language, and save them.
+
+    Every place and every name of the reply's form is checked to be there. Read the result before you use it: a judge
+    that knows the language badly words it badly.
+    """
+    settings = loaded_settings(ctx).settings
+    folder = out or settings.judge.prompts_dir
+    if folder is None:
+        raise click.UsageError("say where to save them: --out DIR, or judge.prompts_dir in the settings")
+    if settings.judge.kind != "llm":
+        raise click.UsageError("this asks the judge: set judge.kind = 'llm', judge.url and judge.model")
+    file = folder / f"{language}.toml"
+    if file.exists() and not force:
+        raise click.ClickException(f"{file} is there already; --force writes over it")
+    text = _adapted(settings, language, name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    click.echo(f"{file}: read it, then compare: groundwatch judge-check --labelled FILE")
+    if folder != settings.judge.prompts_dir:
+        click.echo(f'to use it: judge.prompts_dir = "{folder}"')
+
+
+def _adapted(settings: Settings, language: str, name: str | None) -> str:
+    from prometheus_client import CollectorRegistry
+
+    from consumer.judging.building import build_client
+    from consumer.judging.chat_client import unlimited
+    from consumer.judging.judge_metrics import JudgeMetrics
+    from metrics.llm.adapting import adapted
+    from metrics.llm.chat import ChatError
+    from metrics.model_files import ModelError
+
+    book = _book(settings)
+    try:
+        client = build_client(settings.judge, JudgeMetrics(CollectorRegistry(), settings.judge.model), unlimited)
+        chat = client.until(time.monotonic() + ADAPT_SECONDS)
+        return adapted(book.sets[FALLBACK], language, chat, name).text
+    except ChatError as error:
+        raise click.ClickException(f"the judge gives no reply: {error}; see: groundwatch doctor") from None
+    except (PromptError, ModelError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _book(settings: Settings) -> PromptBook:

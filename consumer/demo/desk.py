@@ -24,9 +24,7 @@ from consumer.settings_source import SettingsError, load
     "--settings", "file", type=click.Path(path_type=Path), help="Settings file (default: ./groundwatch.toml)."
 )
 @click.option("--rate", type=click.FloatRange(0.01, 500), default=5.0, show_default=True, help="Answers a second.")
-@click.option(
-    "--calm", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds without fault."
-)
+@click.option("--calm", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds without fault.")
 @click.option("--incident", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds with one.")
 @click.option("--seed", type=int, default=1, show_default=True)
 def main(file: Path | None, rate: float, calm: float, incident: float, seed: int) -> None:

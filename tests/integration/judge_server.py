@@ -82,7 +82,7 @@ def said(prompt: str) -> dict[str, Any]:
         return {"claims": [{"id": int(number), **_verdict(claim, passages)} for number, claim in claims]}
     if (claim := re.search(r"^(?:Claim: |说法：)(.+)$", prompt, re.MULTILINE)) is not None:
         verdict = _verdict(claim[1], passages)
-        return doubted(verdict) if '"problem"' in prompt else verdict
+        return in_form(verdict, prompt)
     if (count := re.search(r"Write (\d+) different questions", prompt)) is not None:
         answer = _within(prompt, "answer").strip()
         return {
@@ -112,10 +112,15 @@ def _verdict(claim: str, passages: str) -> dict[str, Any]:
     return {"reason": "by its numbers", "verdict": verdict, "quote": quote}
 
 
-def doubted(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """The same opinion, in the form of the question that is asked the other way round."""
-    problem = {"supported": "none", "contradicted": "different", "not_found": "missing"}[verdict["verdict"]]
-    return {"detail": "by its numbers", "problem": problem}
+def in_form(verdict: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+    """The same opinion, in the form that the prompt asks for: a verdict, what is wrong with it, or what confirms it."""
+    if '"problem"' in prompt:
+        problem = {"supported": "none", "contradicted": "different", "not_found": "missing"}[verdict["verdict"]]
+        return {"detail": "by its numbers", "problem": problem}
+    if '"found"' in prompt:
+        found = verdict["verdict"] == "supported"
+        return {"quote": verdict["quote"] if found else "none", "found": found}
+    return dict(verdict)
 
 
 def hanging(call: Call) -> Answer:

@@ -265,5 +265,5 @@ def test_tokens_are_estimated_where_the_server_does_not_count() -> None:
 def test_nobody_there() -> None:
     with judge_server() as server:
         asking = Asking(server)
-    assert asking.fails(1.0) is Reason.JUDGE_ERROR
+    assert asking.fails(10.0) is Reason.JUDGE_ERROR
     assert asking.value("judge_requests_total", outcome="unreachable") >= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +21,13 @@ from consumer.judging.remote_judge import RemoteJudge
 from consumer.record import decode_record
 from consumer.settings import Settings
 from metrics.evaluation import Evaluator
+from metrics.llm.prompts import load_book
 from tests.integration.judge_server import (
     MODEL,
     Answer,
     Call,
     JudgeServer,
-    doubted,
+    in_form,
     judge_server,
     refusing,
     reworded,
@@ -71,7 +73,7 @@ def knowing(call: Call) -> Answer:
     for case in CASES:
         if case.event.contexts[0].text[:15] in call.prompt:
             verdict = {"reason": "known", "verdict": case.expected.value, "quote": ""}
-            return Answer(json.dumps(doubted(verdict) if '"problem"' in call.prompt else verdict))
+            return Answer(json.dumps(in_form(verdict, call.prompt)))
     return Answer(json.dumps(said(call.prompt)))
 
 
@@ -93,7 +95,9 @@ def test_a_fit_judge(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_judge_that_agrees_with_everything_is_not_fit(server: JudgeServer) -> None:
-    server.script = reworded(lambda text: '{"reason": "", "verdict": "supported", "quote": "", "problem": "none"}')
+    server.script = reworded(
+        lambda text: '{"reason": "", "verdict": "supported", "quote": "", "problem": "none", "found": true}'
+    )
     result = run("judge-check")
     assert result.exit_code == 3
     assert "not fit: it agrees on 31%" in result.output
@@ -149,6 +153,29 @@ def test_prompts_are_shown() -> None:
     missing = run("prompts", "show", "xx")
     assert missing.exit_code == 1
     assert "groundwatch prompts adapt --to xx" in missing.output
+
+
+def test_prompts_are_adapted_by_the_judge(server: JudgeServer, tmp_path: Path) -> None:
+    def translating(call: Call) -> Answer:
+        text = call.prompt.partition("\n\n")[2].rpartition("\n\nReply with JSON")[0]
+        german = re.sub(r"\b(?:Use|You|Reply|Write|Rewrite|Keep|Does|Name)\b", "Bitte", text)
+        return Answer(json.dumps({"text": f"{german} Danke." if german == text else german}))
+
+    server.script = translating
+    folder = tmp_path / "own"
+    result = run("prompts", "adapt", "--to", "de", "--out", str(folder))
+    assert result.exit_code == 0, result.output
+    assert load_book(folder).sets["de"].prompts["verdict"].system.startswith("Bitte")
+    again = run("prompts", "adapt", "--to", "de", "--out", str(folder))
+    assert again.exit_code == 1
+    assert "--force" in again.output
+    server.script = reworded(lambda text: '{"text": "nichts"}')
+    lost = run("prompts", "adapt", "--to", "fr", "--out", str(folder))
+    assert lost.exit_code == 1
+    assert "Traceback" not in lost.output
+    assert not (folder / "fr.toml").exists()
+    nowhere = run("prompts", "adapt", "--to", "fr")
+    assert nowhere.exit_code == 2
 
 
 def test_doctor_looks_at_the_judge(server: JudgeServer) -> None:
