@@ -103,7 +103,8 @@ class JudgeClient:
             if isinstance(result, Reply):
                 return result
             wait = max(result.hold_seconds, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0))
-            if not result.again or attempt == ATTEMPTS or self._now() + wait >= deadline or not self._retries.retry():
+            no_more = not result.again or attempt == ATTEMPTS or self._now() + wait >= deadline
+            if no_more or self.circuit.is_open or not self._retries.retry():
                 raise ChatError(result.reason, result.detail)
             self._sleep(wait)
         raise AssertionError("unreachable")
