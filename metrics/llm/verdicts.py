@@ -265,7 +265,10 @@ def _doubted(text: str) -> Said | None:
     label = problem_of(entry["problem"]) if entry else None
     if entry is None or label is None:
         return None
-    return Said(label, "" if label is Label.SUPPORTED else text_of(entry.get("detail")), "")
+    detail = text_of(entry.get("detail"))
+    if label is Label.SUPPORTED or problem_of(detail) is Label.SUPPORTED:
+        return Said(Label.SUPPORTED, "", "")  # «different: none» names nothing
+    return Said(label, detail, "")
 
 
 def _confirmed(text: str) -> Said | None:
