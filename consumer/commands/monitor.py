@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from consumer.commands.working import Run, work
+from consumer.process_command import Run, work
 
 
 @click.command("monitor")
