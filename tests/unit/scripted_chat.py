@@ -77,5 +77,5 @@ def found(yes: bool, quote: str = "") -> dict[str, object]:
     return {"quote": quote, "found": yes}
 
 
-def problem(what: str) -> dict[str, str]:
-    return {"detail": "a detail", "problem": what}
+def problem(what: str, detail: str = "a detail") -> dict[str, str]:
+    return {"detail": detail, "problem": what}

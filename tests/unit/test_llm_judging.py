@@ -237,22 +237,24 @@ def test_only_what_is_wanted_is_scored() -> None:
 def test_two_of_three_where_model_and_rules_disagree() -> None:
     one = event("You have 26 days of paid leave a year.")
 
-    def model(label: str, *, doubts: str, confirms: bool) -> Callable[[Asked], Any]:
+    def model(label: str, *, doubts: str, confirms: bool, detail: str = "a detail") -> Callable[[Asked], Any]:
         said = {
             "verdict": verdict(label),
-            "doubt": problem(doubts),
+            "doubt": problem(doubts, detail),
             "confirm": found(confirms, "26 days of paid leave"),
         }
         return lambda asked: said[asked.kind]
 
     yes = model("supported", doubts="missing", confirms=True)
     sure_yes = model("supported", doubts="none", confirms=True)
+    names_nothing = model("supported", doubts="different", confirms=True, detail="None.")
     no = model("not_found", doubts="missing", confirms=True)
     sure_no = model("contradicted", doubts="different", confirms=False)
     for answer, rules, expected, kinds in (
         (yes, Label.SUPPORTED, Label.SUPPORTED, ["verdict"]),
         (yes, Label.CONTRADICTED, Label.CONTRADICTED, ["verdict", "doubt"]),
         (sure_yes, Label.CONTRADICTED, Label.SUPPORTED, ["verdict", "doubt"]),
+        (names_nothing, Label.CONTRADICTED, Label.SUPPORTED, ["verdict", "doubt"]),
         (no, Label.SUPPORTED, Label.SUPPORTED, ["verdict", "confirm"]),
         (sure_no, Label.SUPPORTED, Label.CONTRADICTED, ["verdict", "confirm"]),
         (no, Label.CONTRADICTED, Label.NOT_FOUND, ["verdict"]),
