@@ -134,7 +134,7 @@ class TopicReader:
                         del open_[partition]
                 elif error.code() == KafkaError._PARTITION_EOF:
                     del open_[partition]  # offsets up to the end do not exist: transaction marks
-                else:
+                elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is used: assigned by hand
                     raise Unreadable(one_line(f"{topic} cannot be read: {error.str()}"))
         self._consumer.unassign()
 

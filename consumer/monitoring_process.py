@@ -11,9 +11,10 @@ from importlib.metadata import version
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from consumer import kafka_config
+from consumer.access import AccessDenied, check_reading
 from consumer.case_reader import keeping_cases
 from consumer.case_store import CaseStoreError
 from consumer.health import HealthServer, ListenError, Pulse
@@ -27,7 +28,7 @@ from metrics.exposition import GuardedCollector
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 5.0
-FAULTS = (MonitorStopped, ListenError, CaseStoreError, kafka_config.KafkaConfigError)
+FAULTS = (MonitorStopped, AccessDenied, ListenError, CaseStoreError, kafka_config.KafkaConfigError)
 """What `run` raises with a message for a person."""
 
 
@@ -36,6 +37,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
 
     Raises:
         MonitorStopped: the score topic is missing or forbidden, or reading it stands still.
+        AccessDenied: the user may not read the score topic, or not use the group.
         ListenError: the metrics address is taken.
         CaseStoreError: `redis.cases_url` is no URL of a Redis.
         KafkaConfigError: the client refuses a property of the settings.
@@ -46,6 +48,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
     threading.excepthook = _thread_ended
     holder: list[Monitor] = []
     registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
     registry.register(GuardedCollector(lambda: holder[0].collect() if holder else ()))
 
     def ready() -> tuple[bool, str]:
@@ -57,6 +60,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
             own, settings.topics.scores, ", ".join(settings.monitor.windows), settings.monitor.group, server.address,
         )  # fmt: skip
         partitions = await_topic(settings, pulse)
+        check_reading(settings.kafka, settings.topics.scores, partitions, settings.monitor.group)
         pulse.end("start")
         stop = _Stop()
         stopping.started(stop.ask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from deploy.prometheus.table import TABLE, Table, read_table
 from tests.processes import Running, groundwatch, wait_until
 from tests.prometheus_server import Receiver, Server, alertmanager, prometheus, webhook
 
-SCALE = 60.0
-"""An hour of the rules is a minute here; `for: 5m` is five seconds."""
-WINDOWS = {"5m": 5.0, "1h": 60.0, "24h": 1440.0}
+SCALE = 30.0
+"""An hour of the rules is two minutes here; `for: 5m` is ten seconds."""
+WINDOWS = {"5m": 300 / SCALE, "1h": 3600 / SCALE, "24h": 86400 / SCALE}
 DEPLOY = TABLE.parents[1]
 CACHE_OPTIONS = ("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
 
@@ -88,7 +88,7 @@ def environment(bootstrap: str, tag: str, **sections: Mapping[str, Any]) -> dict
 def prometheus_config(table: Table, rules: Path, scorer: str, monitor: str, alerts: str) -> dict[str, Any]:
     """The configuration that ships, with addresses and intervals of this test."""
     config: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yaml").read_text(encoding="utf-8"))
-    config["global"] |= {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
+    config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(rules)]
     config["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": [alerts]}]}]
     addresses = {table.scorer_job: scorer, table.monitor_job: monitor}
@@ -113,16 +113,26 @@ def alertmanager_config(url: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def stack(
-    folder: Path, bootstrap: str, binaries: Mapping[str, str], tag: str, cache: str, cases: str, rate: float
+    folder: Path,
+    bootstrap: str,
+    binaries: Mapping[str, str],
+    tag: str,
+    *,
+    cache: str,
+    cases: str,
+    rate: float,
+    metrics: Sequence[str],
 ) -> Iterator[Stack]:
     """Everything, with calm traffic, from the moment that the first score is counted.
 
-    `binaries`: of `prometheus` and `alertmanager`; `cache` and `cases` are the URLs of two Redis.
+    `binaries`: of `prometheus` and `alertmanager`; `cache` and `cases` are the URLs of two Redis; `rate`: answers a
+    second, of which the scorer makes `metrics`.
     """
     addresses = {name: f"127.0.0.1:{free_port()}" for name in ("scorer", "monitor")}
     own = environment(
         bootstrap, tag,
         redis={"cache_url": cache, "cases_url": cases},
+        scoring={"metrics": list(metrics)},
         **{f"metrics__{name}": {"listen": address} for name, address in addresses.items()},
     )  # fmt: skip
     settings = load(None, own).settings
@@ -143,6 +153,8 @@ def stack(
         within.callback(thread.join)
         within.callback(stop.set)
         wait_until(lambda: workers["monitor"].total("groundwatch_scores_read_total") > 10, 240, "the first scores")
+        # Every passage is new at first. What is tested begins when the scorer keeps up.
+        wait_until(lambda: workers["scorer"].total("groundwatch_lag_events") < 3 * rate, 240, "the scorer keeps up")
         receiver = within.enter_context(webhook())
         manager = within.enter_context(
             alertmanager(binaries["alertmanager"], folder / "alertmanager", alertmanager_config(receiver.url))

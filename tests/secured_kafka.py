@@ -10,6 +10,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -54,15 +55,18 @@ class SecuredKafka:
 
     def add_user(self, name: str, password: str) -> None:
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        asked = self.admin().alter_user_scram_credentials([UserScramCredentialUpsertion(name, info, password.encode())])
+        admin = self.admin()
+        asked = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, info, password.encode())])
         asked[name].result(30)
 
     def allow(self, acls: Iterable[Acl]) -> None:
-        for future in self.admin().create_acls([_binding(acl) for acl in acls]).values():
+        admin = self.admin()
+        for future in admin.create_acls([_binding(acl) for acl in acls]).values():
             future.result(30)
 
     def forbid(self, acl: Acl) -> None:
-        deleted = self.admin().delete_acls([_filter(acl)])
+        admin = self.admin()
+        deleted = admin.delete_acls([_filter(acl)])
         assert [len(future.result(30)) for future in deleted.values()] == [1], acl
 
 
@@ -73,9 +77,7 @@ def _binding(acl: Acl) -> AclBinding:
     )  # fmt: skip
 
 
-def _filter(acl: Acl) -> object:
-    from confluent_kafka.admin import AclBindingFilter
-
+def _filter(acl: Acl) -> AclBindingFilter:
     return AclBindingFilter(
         ResourceType[acl.resource.upper()], acl.name, ResourcePatternType.LITERAL, f"User:{acl.user}", "*",
         AclOperation[acl.operation.upper()], AclPermissionType.ALLOW,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ def files(table: Table) -> dict[str, str]:
         scenarios = [*score_scenarios(table), *worker_scenarios(table)]
         for step in sorted({scenario.step for scenario in scenarios}):
             chosen = [scenario for scenario in scenarios if scenario.step == step]
-            made[f"groundwatch.{span(step)}.tests.yaml"] = as_yaml(tests_of(chosen, alerts, RULES), HEADING)
+            made[f"groundwatch.{span(step)}.tests.yaml"] = as_yaml(promtool_tests(chosen, alerts, RULES), HEADING)
     return made
 
 
-def tests_of(scenarios: Iterable[Scenario], alerts: Iterable[Alert], rules: str) -> Mapping[str, Any]:
+def promtool_tests(scenarios: Iterable[Scenario], alerts: Iterable[Alert], rules: str) -> dict[str, Any]:
     """A promtool test file; all scenarios must have one step."""
     by_name = {alert.name: alert for alert in alerts}
     chosen = list(scenarios)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from consumer.demo.script import Fault
+from consumer.settings import Scoring
 from deploy.grafana.boards import dashboards
 from deploy.grafana.panel import Dashboard, Query, expanded
 from tests.alerting_stack import CACHE_OPTIONS, Stack, redis, stack
@@ -42,7 +43,9 @@ def running(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     with (
         redis(folder, *CACHE_OPTIONS) as cache,
         redis(folder) as cases,
-        stack(folder, kafka, binaries, tag, cache.url, cases.url, rate=6.0) as running,
+        stack(
+            folder, kafka, binaries, tag, cache=cache.url, cases=cases.url, rate=3.0, metrics=Scoring().metrics
+        ) as running,
     ):
         produce(kafka, f"events-{tag}", [b"not json", b'{"question": "?", "contexts": []}'])
         time.sleep(25)

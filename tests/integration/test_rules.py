@@ -14,17 +14,18 @@ import pytest
 
 from consumer.settings import Settings
 from deploy.prometheus.alert import Alert
-from deploy.prometheus.generate import RULES, tests_of
+from deploy.prometheus.generate import RULES, promtool_tests
 from deploy.prometheus.recording import Recording
 from deploy.prometheus.rules import build, rule_file
 from deploy.prometheus.scenario import Scenario
 from deploy.prometheus.score_scenarios import score_scenarios
-from deploy.prometheus.table import TABLE, Table, read_table
+from deploy.prometheus.table import TABLE, Table, read_table, span
 from deploy.prometheus.worker_scenarios import worker_scenarios
 from deploy.prometheus.written import as_yaml
 from tests.prometheus_tools import ABSENT, tools
 
 FOLDER = TABLE.parent
+pytestmark = pytest.mark.timeout(900)
 TABLE_OF_DEFAULTS = read_table(Settings())
 RECORDINGS, ALERTS = build(TABLE_OF_DEFAULTS)
 SCENARIOS = [*score_scenarios(TABLE_OF_DEFAULTS), *worker_scenarios(TABLE_OF_DEFAULTS)]
@@ -39,17 +40,17 @@ def promtools(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def run(promtool: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([promtool, *arguments], cwd=cwd, capture_output=True, text=True, timeout=280)
+    return subprocess.run([promtool, *arguments], cwd=cwd, capture_output=True, text=True, timeout=800)
 
 
-def tested(promtool: str, folder: Path, table: Table, rules: dict[str, Any], scenarios: Sequence[Scenario]) -> str:
+def played(promtool: str, folder: Path, table: Table, rules: dict[str, Any], scenarios: Sequence[Scenario]) -> str:
     """Run the scenarios against a rule file; what promtool said where it failed, else nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "rules.yaml").write_text(as_yaml(rules, ""), encoding="utf-8")
     said = ""
     for step in sorted({scenario.step for scenario in scenarios}):
         chosen = [scenario for scenario in scenarios if scenario.step == step]
-        (folder / "tests.yaml").write_text(as_yaml(tests_of(chosen, ALERTS, "rules.yaml"), ""), encoding="utf-8")
+        (folder / "tests.yaml").write_text(as_yaml(promtool_tests(chosen, ALERTS, "rules.yaml"), ""), encoding="utf-8")
         result = run(promtool, "test", "rules", "tests.yaml", cwd=folder)
         if result.returncode:
             said += result.stdout + result.stderr
@@ -83,10 +84,41 @@ def test_every_alert_fires_when_it_must_and_only_then(promtools: list[str], tmp_
 
     def one(alert: Alert) -> str:
         rules = rule_file(TABLE_OF_DEFAULTS, RECORDINGS, [alert])
-        return tested(promtools[0], tmp_path / alert.name, TABLE_OF_DEFAULTS, rules, of(alert))
+        return played(promtools[0], tmp_path / alert.name, TABLE_OF_DEFAULTS, rules, of(alert))
 
     with ThreadPoolExecutor(2) as pool:
         assert [said for said in pool.map(one, ALERTS) if said] == []
+
+
+@pytest.mark.full
+def test_what_an_alert_says_is_complete(promtools: list[str], tmp_path: Path) -> None:
+    """promtool shows the alerts that nobody expected, with every template filled in."""
+
+    def one(alert: Alert) -> str:
+        folder = tmp_path / alert.name
+        folder.mkdir()
+        rules = rule_file(TABLE_OF_DEFAULTS, RECORDINGS, [alert])
+        (folder / "rules.yaml").write_text(as_yaml(rules, ""), encoding="utf-8")
+        scenario = next(scenario for scenario in of(alert) if scenario.fires)
+        tests = promtool_tests([scenario], ALERTS, "rules.yaml")
+        del tests["tests"][0]["promql_expr_test"]
+        asked = {"eval_time": span(scenario.at), "alertname": alert.full_name, "exp_alerts": []}
+        tests["tests"][0]["alert_rule_test"] = [asked]
+        (folder / "tests.yaml").write_text(as_yaml(tests, ""), encoding="utf-8")
+        return run(promtools[0], "test", "rules", "tests.yaml", cwd=folder).stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        said = dict(zip((alert.name for alert in ALERTS), pool.map(one, ALERTS), strict=True))
+    for name, text in said.items():
+        notes = text.partition("Annotations:")[2]
+        for part in ("summary=", "description=", "dashboard=", "runbook_url="):
+            assert part in notes, f"{name}: {text}"
+        for bad in ("<no value>", "<error", "{{", "%!", "= NaN", "is NaN"):
+            assert bad not in notes, f"{name}: {notes}"
+    assert "n = 54" in said["FaithfulnessLow"]
+    assert 'cases="http://localhost:9110/cases?segment=app%3Dshop%2Clang%3Den&flag=faithfulness_low&from=1h"' in (
+        said["FaithfulnessLow"].replace("\\u0026", "&")
+    )
 
 
 @pytest.mark.full
@@ -145,7 +177,7 @@ def test_a_mutated_rule_is_found_out(promtools: list[str], tmp_path: Path, alert
     def one(number: int) -> str:
         told, mutant = rules[number]
         folder = tmp_path / str(number)
-        return "" if tested(promtools[0], folder, TABLE_OF_DEFAULTS, mutant, of(alert)) else told
+        return "" if played(promtools[0], folder, TABLE_OF_DEFAULTS, mutant, of(alert)) else told
 
     with ThreadPoolExecutor(2) as pool:
         survived = [told for told in pool.map(one, range(len(rules))) if told]
@@ -189,7 +221,7 @@ def test_a_mutated_recording_rule_is_found_out(promtools: list[str], tmp_path: P
     survived = [
         told
         for number, (told, recordings) in enumerate(recording_mutants())
-        if not tested(
+        if not played(
             promtools[0],
             tmp_path / str(number),
             TABLE_OF_DEFAULTS,

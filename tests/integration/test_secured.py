@@ -36,7 +36,8 @@ def documented_acls() -> list[Acl]:
 
 
 def rights(user: str, *names: str) -> list[Acl]:
-    return [acl for acl in documented_acls() if acl.user == user and acl.name in names]
+    wanted = [acl for acl in documented_acls() if acl.user == user and acl.name in names]
+    return [acl for acl in wanted if acl.operation != "describe"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def test_the_docs_list_acls_for_every_process() -> None:
     acls = documented_acls()
     assert {acl.user for acl in acls} == set(USERS)
     assert len(acls) >= 15
-    assert {acl.operation for acl in acls} == {"read", "write"}
+    assert {acl.operation for acl in acls} == {"read", "write", "describe"}  # and no create
 
 
 def test_events_are_scored_counted_and_redriven_with_these_rights_alone(secured: Secured, tmp_path: Path) -> None:
@@ -218,8 +219,9 @@ def test_a_scorer_without_a_right_stops_with_one_line(secured: Secured, missing:
             produce(secured.kafka.plain, "qa.events", [event(1000)])
             wait_until(lambda: bool(scorer.failure), 60, "it stops")
             (fault,) = scorer.failure
-        assert "uthori" in str(fault)
-        assert missing.name in str(fault)
+        assert "uthoriz" in str(fault)
+        # Of a group or an event topic the client does not tell the name; what to grant is said all the same.
+        assert missing.name in str(fault) or "grant read on the event topics and the group" in str(fault)
         assert "\n" not in str(fault)
     finally:
         secured.kafka.allow([missing])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consumer.settings import Settings
@@ -132,6 +132,7 @@ def test_links_and_time_scale_are_given_on_the_command_line(tmp_path: Path) -> N
     assert "interval: 500ms" in text
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.floats(0.5, 0.9999), st.floats(1.0, 14.4))
 def test_the_budget_can_burn_as_fast_as_an_alert_asks(target: float, canonical: float) -> None:
     """A 90 % target can never burn 14.4 times as fast as planned; what is asked for must lie within reach."""
@@ -149,6 +150,7 @@ def test_multipliers_keep_their_order() -> None:
         assert times[-1] == 1
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 10_000_000))
 def test_spans_are_read_as_they_are_written(seconds: int) -> None:
     assert seconds_of(span(float(seconds))) == seconds

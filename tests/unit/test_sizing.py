@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consumer.cli import group
@@ -52,6 +52,7 @@ def test_a_rate_that_can_raise_no_alert_is_told() -> None:
     assert any("raise the rate" in warning for warning in needed.warnings)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
 @given(st.floats(0.1, 1e5), st.floats(0.001, 1), st.floats(1, 64), st.floats(0, 1))
 def test_more_work_never_needs_less(events: float, rate: float, cores: float, recurring: float) -> None:
     load, machine = Load(events, rate, recurring=recurring), Machine(cores)
