@@ -80,7 +80,7 @@ class Session:
         *,
         key: str,
         needed: str,
-        schema: Schema,
+        schema: Callable[[int], Schema],
         tokens_each: int,
         read: Callable[[Mapping[str, Any]], V | None],
     ) -> list[V]:
@@ -88,6 +88,7 @@ class Session:
 
         Args:
             values: Fills the prompt with the items of these indices, numbered from 1 in this order.
+            schema: Of a reply with so many items.
             key: Under which the reply has its list; each item has `id` and `needed`.
 
         Raises:
@@ -99,7 +100,7 @@ class Session:
         for again in (False, True):
             wanted = [at for at in range(count) if at not in found]
             most = (ENVELOPE_TOKENS + tokens_each * len(wanted)) * (2 if again else 1)
-            reply = self._complete(prompt, values(wanted), schema, most, again=again)
+            reply = self._complete(prompt, values(wanted), schema(len(wanted)), most, again=again)
             items = items_of(reply.text, key, needed)
             readable = readable or items is not None
             for number, item in by_id(items or [], len(wanted)).items():
@@ -161,10 +162,12 @@ def object_schema(**properties: object) -> Schema:
     }
 
 
-def list_schema(key: str, **properties: object) -> Schema:
-    """JSON schema of `{key: [{"id": ..., **properties}, ...]}`."""
-    item = object_schema(id={"type": "integer"}, **properties)
-    return object_schema(**{key: {"type": "array", "items": item}})
+def list_schema(key: str, count: int | None, **properties: object) -> Schema:
+    """JSON schema of `{key: [{"id": ..., **properties}, ...]}` with `count` items, or any number of them."""
+    items: dict[str, object] = {"type": "array", "items": object_schema(id={"type": "integer"}, **properties)}
+    if count is not None:
+        items |= {"minItems": count, "maxItems": count}
+    return object_schema(**{key: items})
 
 
 def _loaded(raw: bytes | None) -> Any:

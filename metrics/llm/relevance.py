@@ -25,7 +25,6 @@ TOKENS_EACH = 60
 LONGEST_ANSWER = 6000
 """Characters of an answer that questions are made from; of a longer one, its beginning and its end."""
 
-_SCHEMA = list_schema("questions", question={"type": "string"}, evasive={"type": "boolean"})
 _NAMES = {
     "en": "English", "zh": "Chinese", "ja": "Japanese", "ko": "Korean", "ar": "Arabic", "hi": "Hindi", "ru": "Russian",
     "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "pt": "Portuguese", "nl": "Dutch", "pl": "Polish",
@@ -137,7 +136,7 @@ def _made(session: Session, answer: str, count: int, language: str) -> list[Made
         made = session.one(
             "questions",
             {"answer": text, "count": str(count), "language": language_name(language)},
-            schema=_SCHEMA,
+            schema=list_schema("questions", count, question={"type": "string"}, evasive={"type": "boolean"}),
             max_tokens=40 + TOKENS_EACH * count,
             read=lambda reply: _read(items_of(reply, "questions", "question"), count),
         )

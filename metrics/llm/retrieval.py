@@ -20,8 +20,6 @@ TOKENS_EACH = 20
 """Completion tokens for one passage."""
 PASSAGES_PER_CALL = 10
 
-_SCHEMA = list_schema("passages", useful={"type": "boolean"})
-
 
 def useful_chunks(
     session: Session, contexts: Sequence[Chunk], question: str, reference: str | None, passage_tokens: int
@@ -60,7 +58,7 @@ def _ask(session: Session, pieces: Sequence[Piece], question: str, reference: st
             len(missing),
             key="passages",
             needed="useful",
-            schema=_SCHEMA,
+            schema=lambda count: list_schema("passages", count, useful={"type": "boolean"}),
             tokens_each=TOKENS_EACH,
             read=_useful,
         )

@@ -19,7 +19,7 @@ TURN_CHARACTERS = 400
 MOST_EACH = 8
 """Statements of one sentence that are kept."""
 
-_SCHEMA = list_schema("statements", text={"type": "string"})
+_SCHEMA = list_schema("statements", None, text={"type": "string"})
 
 
 def claiming(answer: str, statements: Sequence[Statement]) -> tuple[Statement, ...]:

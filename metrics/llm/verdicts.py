@@ -32,7 +32,6 @@ SURE = 0.65
 _TEXT = {"type": "string"}
 _VERDICT = {"type": "string", "enum": [label.value for label in Label]}
 _SCHEMA_ONE = object_schema(reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
-_SCHEMA_SEVERAL = list_schema("claims", reason=_TEXT, verdict=_VERDICT, quote=_TEXT)
 _SCHEMA_DOUBT = object_schema(detail=_TEXT, problem={"type": "string", "enum": ["missing", "different", "none"]})
 _SCHEMA_CONFIRM = object_schema(quote=_TEXT, found={"type": "boolean"})
 _PRONOUN = re.compile(
@@ -177,7 +176,7 @@ def _ask_several(session: Session, given: Mapping[str, str], texts: Sequence[str
         len(texts),
         key="claims",
         needed="verdict",
-        schema=_SCHEMA_SEVERAL,
+        schema=lambda count: list_schema("claims", count, reason=_TEXT, verdict=_VERDICT, quote=_TEXT),
         tokens_each=TOKENS_EACH,
         read=_said,
     )

@@ -160,6 +160,7 @@ def test_only_what_is_missing_is_asked_again() -> None:  # field case 23
     judge, chat = judging(answer, statements_per_call=10)
     assert score(judge, event(TEN))[0] == Scored(1.0)
     assert [len(one.claims) for one in chat.asked] == [10, 6]
+    assert [one.schema["properties"]["claims"]["minItems"] for one in chat.asked] == [10, 6]
     assert "black" in chat.asked[1].claims[0]
 
 
