@@ -20,6 +20,7 @@ from faust.types import TP
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
+from consumer.attending import attending
 from consumer.bundles import BundleScheduler, Record
 from consumer.health import Pulse
 from consumer.positions import Delivery, Positions
@@ -27,6 +28,7 @@ from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
+from metrics.drift_exposition import change_families, drift_families
 from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info, definition_since
 
 log = logging.getLogger(__name__)
@@ -110,6 +112,8 @@ class Monitor:
             counters += [definition_info(rolling.definitions), definition_since(rolling.definitions)]
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
         yield from counters
+        yield from change_families(*self._book.change_counts(), self._book.segment_keys)
+        yield from drift_families(self._book.drift() if rebuilt is not None else (), self._book.segment_keys)
 
     def ready(self) -> tuple[bool, str]:
         """For /readyz: joined the group, and either a standby or done with reading back."""
@@ -141,17 +145,22 @@ class Monitor:
             app.agent(topic, name="scores")(self._agent)
             app.on_partitions_assigned.connect(self._assigned)
             app.on_partitions_revoked.connect(self._revoked)
+            statistics = asyncio.create_task(attending(self._book.attend, self._rebuilt, stop))
             try:
                 await app.start()
                 await self._attend(app, stop)
             finally:
                 self._abort.set()
+                statistics.cancel()
                 self._pulse.end(AGENT)
                 try:
                     await self._commit_in_time(app)
                     await asyncio.wait_for(app.stop(), STOP_SECONDS)
                 except TimeoutError:
                     log.warning("the Kafka client did not stop within %g s", STOP_SECONDS)
+
+    def _rebuilt(self) -> bool:
+        return self._owned is not None and self._owned.rebuilt is not None
 
     async def _attend(self, app: Any, stop: asyncio.Event) -> None:
         """Turn once a second: keep the pulse, ask the broker now and then, and end what does not work any more."""
@@ -315,6 +324,7 @@ class Monitor:
             rebuilt = rebuild.run(partitions)
             if rebuild.stopped:
                 return rebuilt
+            self._book.restored()
             self._positions.begin(rebuilt.committed)
             self._current.update(rebuilt.until)
             self._kept = rebuilt

@@ -105,6 +105,8 @@ class CountedRecord:
     refusal: bool
     flags: tuple[str, ...]
     fault: str
+    sketch: Mapping[str, str]
+    """Not checked: who decodes a sketch finds out."""
     conflicts: int = 0
     evasive: bool = False
 
@@ -176,6 +178,7 @@ def _counted(data: dict[str, Any]) -> CountedRecord:
         get("refusal") is True,
         tuple([_text(flag) for flag in flags]) if flags else (),
         _text(get("fault", "unknown")),
+        sketch if type(sketch := get("sketch")) is dict else _NONE,
         _whole(get("conflicts", 0)),
         get("evasive") is True,
     )

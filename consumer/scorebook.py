@@ -9,15 +9,20 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from consumer.record import CountedRecord, RecordRejected, decode_counted
 from consumer.settings import Settings
 from metrics.answer import OTHER, Segment
+from metrics.baseline import Baseline
+from metrics.changes import Change, Changes
 from metrics.counting import Counting
 from metrics.dedup import Dedup, Seen
-from metrics.rolling import Rolling
+from metrics.drift_watch import DriftReading, DriftWatch
+from metrics.rolling import Rolling, Spans
+from metrics.sketch_reservoir import Reservoirs, Sampled
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +31,22 @@ Logged = tuple[bytes | None, float]
 
 Restore = Callable[[Iterable[Logged]], None]
 
+DAY = 86_400.0
+DRIFT_SECONDS = 0.05
+"""What one `attend` spends on drift."""
+
 
 class Scorebook:
     """Windows, counters and the ids seen lately, behind one lock: the agent and the rebuild write, a scrape reads."""
 
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float],
+        baseline: Baseline | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`now` is wall-clock time; `clock` measures how long something takes."""
         self.segment_keys = tuple(settings.segments.allow)
         self._allowed = {key: (*values, OTHER) for key, values in settings.segments.allow.items()}
         self._known = frozenset(itertools.product(*(dict.fromkeys(v) for v in self._allowed.values())))
@@ -39,7 +55,14 @@ class Scorebook:
         self._horizon = settings.monitor.dedup_seconds
         self._now = now
         self._lock = threading.Lock()
-        self._counting = Counting(sorted(self._known), settings.segments.contrast)
+        segments = sorted(self._known)
+        self._counting = Counting(segments, settings.segments.contrast)
+        self._changes = Changes(segments, settings.changes.false_alarm_days * DAY)
+        self._drift_windows = settings.drift.of(settings.monitor.windows)
+        self._drift = DriftWatch(
+            baseline, self.segment_keys, minimum_samples=settings.drift.minimum_samples, clock=clock
+        )
+        self._sketches = self._no_sketches()
         self._rolling = self._empty()
         self._dedup = Dedup(self._horizon)
 
@@ -54,6 +77,39 @@ class Scorebook:
         with self._lock:
             self._rolling = self._empty()
             self._dedup = Dedup(self._horizon)
+            self._changes.forget()
+            self._sketches = self._no_sketches()
+        self._drift.forget()
+
+    def restored(self) -> None:
+        """All that is to be read back was."""
+        with self._lock:
+            self._changes.learned()
+
+    def attend(self) -> None:
+        """Look for changes in what came lately, and bring a part of the drift up to date. Call every few seconds, from
+        one thread; it takes up to a tenth of a second."""
+        now = self._now()
+        with self._lock:
+            self._changes.keep(self._rolling.definitions)
+            self._changes.flush()
+            spans: list[Spans] = self._rolling.spans(now, self._drift_windows)
+            sketches: list[Sampled] = list(self._sketches.read(now))
+        self._drift.update(spans, sketches, now, DRIFT_SECONDS)
+
+    def changes(self) -> tuple[Change, ...]:
+        """The latest changes of level, oldest first."""
+        with self._lock:
+            return self._changes.recent()
+
+    def drift(self) -> list[DriftReading]:
+        """The latest comparisons."""
+        return self._drift.readings()
+
+    def change_counts(self) -> tuple[dict[tuple[str, Segment], int], dict[tuple[str, Segment], float]]:
+        """By metric and segment: how many changes were found, and when the latest one was."""
+        with self._lock:
+            return dict(self._changes.totals), dict(self._changes.latest)
 
     def count(self, raw: bytes | None, appended: float | None) -> None:
         """Count one live record. Never raises for the sake of a record: what is wrong with it is counted instead.
@@ -103,6 +159,8 @@ class Scorebook:
         counting.nonfinite += added.nonfinite
         counting.overflow += added.overflow
         counting.add(record, segment, rolling.definitions, at)
+        self._changes.add(record, segment, rolling.definitions, at)
+        self._sample(record, segment, at)
         if seen is Seen.CONFLICT:
             return "conflict"
         return "future" if record.event_time > arrival + self._future else "counted"
@@ -122,11 +180,18 @@ class Scorebook:
                     segment = self._segment(record.segment)
                     rolling.add(record, segment, at, now)
                     counting.note(record, segment, at)
+                    self._changes.learn(record, segment, rolling.definitions, at)
+                    self._sample(record, segment, at)
                 except RecordRejected:
                     # It was counted and logged when it was live.
                     continue
                 except Exception:
                     log.exception("a score record was not read back")
+
+    def _sample(self, record: CountedRecord, segment: Segment, at: float) -> None:
+        if record.sketch:
+            embedder = record.versions.get("embedder", "")
+            self._sketches.add(record.id, record.sketch, record.probability, embedder, segment, at)
 
     def _is_new(self, record: CountedRecord, appended: float) -> bool:
         return self._dedup.see(record.id, record.content_hash, appended) is not Seen.DUPLICATE
@@ -144,3 +209,6 @@ class Scorebook:
 
     def _empty(self) -> Rolling:
         return Rolling(self._windows, sorted(self._known))
+
+    def _no_sketches(self) -> Reservoirs:
+        return Reservoirs({name: self._windows[name] for name in self._drift_windows}, sorted(self._known))

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from consumer.judge_settings import Judge
 from consumer.settings_rules import RESERVED_CONSUMER, RESERVED_PRODUCER, check_redis_url, check_topics, refuse_reserved
 from consumer.settings_section import PositiveSeconds, Rate, Section, Share
+from consumer.settings_statistics import Changes, Drift
 
 Properties = dict[str, str | int | float | bool]
 MAX_SEGMENTS = 50
@@ -355,6 +356,8 @@ class Settings(Section):
     cases: Cases = Cases()
     scorer: Scorer = Scorer()
     monitor: Monitor = Monitor()
+    drift: Drift = Drift()
+    changes: Changes = Changes()
     metrics: MetricsSection = MetricsSection()
     pages: Pages = Pages()
     logging: Logging = Logging()
@@ -368,6 +371,14 @@ class Settings(Section):
                 f"judge.concurrency + judge.waiting is {held}, more than half of scorer.max_inflight ({room}): a judge "
                 "that hangs would hold up the topic; lower them, or raise scorer.max_inflight"
             )
+        return self
+
+    @model_validator(mode="after")
+    def drift_windows_exist(self) -> Settings:
+        unknown = [name for name in self.drift.windows if name not in self.monitor.windows]
+        if unknown:
+            there = ", ".join(self.monitor.windows)
+            raise ValueError(f"drift.windows: {', '.join(unknown)} is not in monitor.windows (there are: {there})")
         return self
 
     @model_validator(mode="after")

@@ -14,6 +14,9 @@ SLICES = 60
 1/60 further than its length, and nothing inside it is missing."""
 
 _ROWS = 64
+_GROUP = 10
+_GROUPS = 8
+"""Of the span before the window, slices are kept in groups of ten, for as long as a whole window more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +36,71 @@ class Window:
 
 
 class Ring:
-    """The rows of one window: `fields` float64 sums for each of its latest slices.
+    """The rows of one window: `fields` float64 sums for each of its latest slices, and for groups of older ones.
 
     Rows are addressed in one flat array, because adding to an array item is several times faster than to a numpy
     scalar; numpy reads the same memory when sums are made.
     """
 
-    __slots__ = ("_blank", "_fields", "_slices", "cells")
+    __slots__ = ("_blank", "_fields", "_groups", "_slices", "cells")
 
     def __init__(self, fields: int) -> None:
         self._fields = fields
         self._blank = array("d", bytes(8 * fields))
-        self.cells = array("d", bytes(8 * fields * _ROWS))
+        self.cells = array("d", bytes(8 * fields * (_ROWS + _GROUPS)))
         self._slices = [-1] * _ROWS
+        self._groups = [-1] * _GROUPS
 
     def row(self, number: int) -> int:
-        """Where the row of slice `number` begins in `cells`; -1 where a later slice has taken its place."""
+        """Where the row of slice `number` begins in `cells`: its own, or that of its group where a later slice has
+        taken its place; -1 where it is too old for that too."""
         place = number % _ROWS
         begin = place * self._fields
         held = self._slices[place]
         if held != number:
             if held > number:
-                return -1
+                return self._group_row(number // _GROUP)
+            if held >= 0:
+                self._retire(held, begin)
             self.cells[begin : begin + self._fields] = self._blank
             self._slices[place] = number
         return begin
 
     def sums(self, first: int, last: int) -> npt.NDArray[np.float64] | None:
         """Sums over slices first to last, shape (fields,); None where no row is in that span."""
-        rows = [place for place, number in enumerate(self._slices) if first <= number <= last]
-        if not rows:
+        return self._total([place for place, number in enumerate(self._slices) if first <= number <= last])
+
+    def sums_before(self, first: int) -> npt.NDArray[np.float64] | None:
+        """Sums over the 60 slices before slice `first` (and up to 9 more, where a group of ten begins earlier)."""
+        begin = first - SLICES
+        places = [place for place, number in enumerate(self._slices) if begin <= number < first]
+        for place, group in enumerate(self._groups):
+            if group >= 0 and begin < (group + 1) * _GROUP and group * _GROUP < first:
+                places.append(_ROWS + place)
+        return self._total(places)
+
+    def _group_row(self, group: int) -> int:
+        place = group % _GROUPS
+        held = self._groups[place]
+        if held > group:
+            return -1
+        begin = (_ROWS + place) * self._fields
+        if held != group:
+            self.cells[begin : begin + self._fields] = self._blank
+            self._groups[place] = group
+        return begin
+
+    def _retire(self, number: int, begin: int) -> None:
+        """The row of a slice that has left the window goes into the row of its group."""
+        into = self._group_row(number // _GROUP)
+        if into >= 0:
+            cells = self.cells
+            for field in range(self._fields):
+                cells[into + field] += cells[begin + field]
+
+    def _total(self, places: list[int]) -> npt.NDArray[np.float64] | None:
+        if not places:
             return None
-        table = np.frombuffer(self.cells, dtype=np.float64).reshape(_ROWS, self._fields)
-        sums: npt.NDArray[np.float64] = table[rows].sum(axis=0)
+        table = np.frombuffer(self.cells, dtype=np.float64).reshape(_ROWS + _GROUPS, self._fields)
+        sums: npt.NDArray[np.float64] = table[places].sum(axis=0)
         return sums

@@ -7,7 +7,7 @@ estimator, 1971): it estimates the mean over all events for which the score is d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.answer import ALL, Answer, Key, Segment, flagged_weight
+from metrics.drift import Sample
 from metrics.interval import Moments, quantile, score_interval
 from metrics.outcome import Kind, Reason
 from metrics.ranges import Range, range_of
-from metrics.ring import Ring, Window
+from metrics.ring import SLICES, Ring, Window
 
 Sums = npt.NDArray[np.float64]
 
@@ -32,7 +33,7 @@ _NOT_FAILED = frozenset(reason.value for reason in Reason if reason.kind is not 
 """A reason that this version does not know counts as a failure."""
 
 # Columns of a score row; the bins follow. Of an answer row: n, weight, weight of refusals, weight of flagged.
-_N, _W, _W2, _WS, _S, _S2, _FAILED_W, _BINS = range(8)
+_N, _W, _W2, _WS, _S, _S2, _W3, _W4, _W2S, _W2S2, _FAILED_W, _BINS = range(12)
 _ANSWER_FIELDS = 4
 
 
@@ -58,6 +59,17 @@ class Reading:
     high: float | None
     p10: float | None
     coverage: float | None
+
+
+class Spans(NamedTuple):
+    """The scores of one series in a window, and in the span of the same length before it; None where there are none."""
+
+    segment: Segment
+    metric: str
+    definition: str
+    window: str
+    recent: Sample | None
+    previous: Sample | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,7 @@ class Rolling:
                 _add_failed(series, weight, places)
                 continue
             bin_ = _BINS + range_.bin_of(value)
+            squared = weight * weight
             for window, number in places:
                 ring = series.rings[window]
                 row = ring.row(number)
@@ -132,10 +145,14 @@ class Rolling:
                     cells = ring.cells
                     cells[row] += 1.0
                     cells[row + _W] += weight
-                    cells[row + _W2] += weight * weight
+                    cells[row + _W2] += squared
                     cells[row + _WS] += weight * value
                     cells[row + _S] += value
                     cells[row + _S2] += value * value
+                    cells[row + _W3] += squared * weight
+                    cells[row + _W4] += squared * squared
+                    cells[row + _W2S] += squared * value
+                    cells[row + _W2S2] += squared * value * value
                     cells[row + bin_] += weight
         for metric, missing in answer.unscored.items():
             if missing.reason not in _NOT_FAILED:
@@ -174,14 +191,37 @@ class Rolling:
             shares.append(_shares(everything, window.name, total))
         return readings, shares
 
+    def spans(self, now: float, windows: Collection[str]) -> list[Spans]:
+        """The distributions in these windows at `now`, under the newest definition of each metric: per segment, and for
+        the sum of all segments."""
+        found: list[Spans] = []
+        everything = tuple(ALL for _ in self.segments[0])
+        for index, window in enumerate(self.windows):
+            if window.name not in windows:
+                continue
+            first, last = window.first_slice(now), window.slice_of(now)
+            for metric, definitions in self._definitions.items():
+                newest = max(definitions.items(), key=_first_seen)[0]
+                recent_total = previous_total = None
+                for segment in self.segments:
+                    series = self._series.get((segment, metric, newest))
+                    if series is not None:
+                        ring = series.rings[index]
+                        recent, previous = ring.sums(first, last), ring.sums_before(first)
+                        recent_total, previous_total = _plus(recent_total, recent), _plus(previous_total, previous)
+                        found.append(Spans(segment, metric, newest, window.name, _sample(recent), _sample(previous)))
+                both = _sample(recent_total), _sample(previous_total)
+                found.append(Spans(everything, metric, newest, window.name, *both))
+        return found
+
     def _places(self, at: float, now: float) -> list[tuple[int, int]]:
-        """(window, slice) of every window that holds time `at` at `now`."""
+        """(window, slice) of every window that holds time `at` at `now`, or that held it one length ago."""
         if self._firsts[0] != now:
             self._firsts = now, tuple([window.first_slice(now) for window in self.windows])
         places = []
         for index, first in enumerate(self._firsts[1]):
             number = self.windows[index].slice_of(at)
-            if number >= first:
+            if number >= first - SLICES:
                 places.append((index, number))
         return places
 
@@ -240,6 +280,10 @@ def _oldest(known: Mapping[str, Definition]) -> str:
     return min(known, key=lambda name: known[name].last)
 
 
+def _first_seen(item: tuple[str, Definition]) -> float:
+    return item[1].first
+
+
 def _add_failed(series: _Series, weight: float, places: list[tuple[int, int]]) -> None:
     for window, number in places:
         ring = series.rings[window]
@@ -261,7 +305,7 @@ def _reading(key: Key, window: str, sums: Sums | None) -> Reading:
         failed = sums is not None and sums[_FAILED_W] > 0.0
         return Reading(segment, metric, definition, window, 0, 0.0, None, None, None, None, 0.0 if failed else None)
     range_ = range_of(metric)
-    moments = Moments(*(float(x) for x in sums[: _S2 + 1]))
+    moments = Moments(*(float(x) for x in sums[: _W2S2 + 1]))
     interval = score_interval(moments, range_.low, range_.high)
     mean = min(max(moments.mean, range_.low), range_.high)
     coverage = moments.w / (moments.w + float(sums[_FAILED_W]))
@@ -269,6 +313,12 @@ def _reading(key: Key, window: str, sums: Sums | None) -> Reading:
     return Reading(
         segment, metric, definition, window, int(n), moments.kish, mean, interval.low, interval.high, p10, coverage
     )
+
+
+def _sample(sums: Sums | None) -> Sample | None:
+    if sums is None or sums[_N] == 0.0:
+        return None
+    return Sample(sums[_BINS:], int(sums[_N]), float(sums[_W] * sums[_W] / sums[_W2]))
 
 
 def _shares(segment: Segment, window: str, sums: Sums | None) -> Shares:

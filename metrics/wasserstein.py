@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
 
 
 def wasserstein(one: Mapping[float, float], other: Mapping[float, float], low: float) -> float:
@@ -25,15 +29,14 @@ def wasserstein(one: Mapping[float, float], other: Mapping[float, float], low: f
     if not bounds or not one[bounds[-1]] or not other[bounds[-1]]:
         raise ValueError("an empty histogram has no distance to another")
     gaps = [0.0, *(one[b] / one[bounds[-1]] - other[b] / other[bounds[-1]] for b in bounds)]
-    edges = [low, *bounds]
-    return sum(
-        (right - left) * _area(before, after)
-        for (left, right), (before, after) in zip(itertools.pairwise(edges), itertools.pairwise(gaps), strict=True)
-    )
+    return float(between_curves(np.asarray(gaps), np.asarray([low, *bounds])))
 
 
-def _area(before: float, after: float) -> float:
-    """The mean of |x| on the straight line from `before` to `after`."""
-    if before * after >= 0.0:
-        return (abs(before) + abs(after)) / 2.0
-    return (before * before + after * after) / (2.0 * (abs(before) + abs(after)))
+def between_curves(gaps: Array, edges: Array) -> Array:
+    """∫|F - G| of curves that are straight between `edges`, shape (n,), and differ by `gaps`, shape (..., n), there."""
+    before, after = gaps[..., :-1], gaps[..., 1:]
+    total = np.abs(before) + np.abs(after)
+    # The mean of |x| on the straight line from `before` to `after`, which may cross 0.
+    crossed = (before * before + after * after) / (2.0 * np.where(total > 0.0, total, 1.0))
+    means = np.where(before * after >= 0.0, total / 2.0, crossed)
+    return np.asarray((means * np.diff(edges)).sum(axis=-1))

@@ -212,15 +212,58 @@ def test_ranges_follow_the_name() -> None:
     assert range_of("faithfulness") is SHARE
 
 
-def test_a_ring_forgets_a_slice_when_its_row_is_taken() -> None:
+def test_a_ring_keeps_a_slice_in_its_group_when_its_row_is_taken() -> None:
     ring = Ring(2)
     ring.cells[ring.row(5)] += 1.0
     ring.cells[ring.row(5 + 64)] += 2.0
-    assert ring.row(5) == -1
-    sums = ring.sums(0, 1000)
+    ring.cells[ring.row(6)] += 4.0
+    ring.cells[ring.row(5)] += 8.0
+    sums = ring.sums(6, 1000)
     assert sums is not None
-    assert sums.tolist() == [2.0, 0.0]
+    assert sums.tolist() == [6.0, 0.0]
     assert ring.sums(0, 5) is None
+    before = ring.sums_before(60)
+    assert before is not None
+    assert before.tolist() == [13.0, 0.0]
+    ring.row(5 + 640)
+    ring.row(5 + 704)
+    assert ring.row(5) == -1
+
+
+@given(st.lists(st.floats(0, 7300), min_size=1, max_size=300))
+def test_the_span_before_a_window_is_known_to_a_sixth_of_its_length(ages: list[float]) -> None:
+    window = Window("1h", 3600.0)
+    ring = Ring(1)
+    first = window.first_slice(NOW)
+    numbers = [window.slice_of(NOW - age) for age in ages]
+    for number in numbers:
+        if number >= first - SLICES:
+            row = ring.row(number)
+            assert row >= 0
+            ring.cells[row] += 1.0
+    found = ring.sums_before(first)
+    assert (0.0 if found is None else found[0]) == sum(first - SLICES <= number < first for number in numbers)
+
+
+def test_spans_hold_a_window_and_the_one_before_it_under_the_newest_definition() -> None:
+    old = {"definitions": {"faithfulness": "00000001"}}
+    rolling = filled(
+        [
+            score_record(1, NOW - 400, {"faithfulness": 0.2}, probability=0.5),
+            score_record(2, NOW - 100, {"faithfulness": 0.9}),
+            score_record(3, NOW - 50, {"faithfulness": 0.9}, segment={"app": "helpdesk", "lang": "zh"}),
+            score_record(4, NOW - 3500, {"faithfulness": 0.1}, **old),
+        ]
+    )
+    spans = {span.segment: span for span in rolling.spans(NOW, ("5m",))}
+    assert spans.keys() == {EN, ZH, ("all", "all")}
+    assert {span.definition for span in spans.values()} == {"0badcafe"}
+    recent, previous = spans["all", "all"].recent, spans["all", "all"].previous
+    assert recent is not None
+    assert previous is not None
+    assert (recent.samples, recent.effective) == (2, 2.0)
+    assert previous.masses[SHARE.bin_of(0.2)] == 2.0
+    assert spans[ZH].previous is None
 
 
 # -- ids seen lately ------------------------------------------------------------------------------------------------

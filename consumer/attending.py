@@ -1,0 +1,26 @@
+"""The loop that has the monitor look for changes and drift, beside the agent that reads scores."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+ATTEND_SECONDS = 5.0
+
+
+async def attending(attend: Callable[[], None], wanted: Callable[[], bool], stop: asyncio.Event) -> None:
+    """Call `attend` in a thread every few seconds while `wanted`, until `stop` is set or the task is cancelled. A fault
+    is logged, and does not keep scores from being read."""
+    while not stop.is_set():
+        if wanted():
+            try:
+                await asyncio.to_thread(attend)
+            except Exception:
+                log.exception("changes and drift could not be looked for")
+        try:
+            await asyncio.wait_for(stop.wait(), ATTEND_SECONDS)
+        except TimeoutError:
+            continue

@@ -1,0 +1,252 @@
+"""One sequential detector: has the level of one score changed, in one segment?
+
+Two CUSUMs (Page, Biometrika 41, 1954), for a fall and for a rise, over the weighted stream: each score gives
+(w / mean w) (score - reference) less an allowance. The reference follows the time of day (`metrics.reference`), and the
+alarm levels come from the expected time between false alarms (`metrics.run_length`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.reference import Curve, Reference
+from metrics.run_length import threshold
+
+Array = npt.NDArray[np.float64]
+
+ALLOWANCE = 0.375
+"""Of a standard deviation of the scores: half of the change that is found soonest."""
+LEAST_SAMPLES = 200
+"""Scores that must be known before anything is called a change."""
+KEPT = 2048
+"""The latest scores, from which their distribution is known."""
+CASES = 5
+LEAST_SPREAD = 0.01
+"""Of the metric's range: scores that are all but equal are given this standard deviation."""
+
+
+class Case(NamedTuple):
+    """One answer that contributed to a change. `part`: its share of the CUSUM, in units of the score."""
+
+    part: float
+    id: str
+    trace_id: str | None
+    value: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change of level. Times are seconds since the epoch: of the first score after the CUSUM was last 0, and of the
+    score with which it was found. `before`: the reference over that time; `after`: the weighted mean over it.
+    `cases`: those that contributed most, the largest first."""
+
+    start: float
+    found: float
+    before: float
+    after: float
+    samples: int
+    cases: tuple[Case, ...]
+
+    @property
+    def size(self) -> float:
+        return self.after - self.before
+
+
+class Scores:
+    """Some scores of one series in the order in which they came."""
+
+    __slots__ = ("answers", "times", "values", "weights")
+
+    def __init__(self) -> None:
+        self.times = array("d")
+        self.values = array("d")
+        self.weights = array("d")
+        self.answers: list[tuple[str, str | None]] = []
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def extend(self, other: Scores) -> None:
+        self.times.extend(other.times)
+        self.values.extend(other.values)
+        self.weights.extend(other.weights)
+        self.answers.extend(other.answers)
+
+    def table(self) -> Array:
+        """Times, values and weights, shape (3, n)."""
+        return np.array([self.times, self.values, self.weights], np.float64)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """One CUSUM, and what is known since it was last 0. `sign` is -1 for a fall."""
+
+    sign: float
+    level: float = 0.0
+    limit: float = math.inf
+    start: float = math.nan
+    samples: int = 0
+    weight: float = 0.0
+    scores: float = 0.0
+    expected: float = 0.0
+    cases: tuple[Case, ...] = ()
+
+    def clear(self) -> None:
+        self.level, self.start, self.samples = 0.0, math.nan, 0
+        self.weight = self.scores = self.expected = 0.0
+        self.cases = ()
+
+
+class Detector:
+    """`take` for live scores, `learn` for those that an earlier process counted."""
+
+    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_reference", "_span", "_up")
+
+    def __init__(self, low: float, high: float) -> None:
+        """[low, high] is the metric's range."""
+        self._span = high - low
+        self._reference = Reference()
+        self._kept = np.empty((3, 0))
+        self._down, self._up = _Sum(-1.0), _Sum(1.0)
+        self._curve: Curve | None = None
+        self._allowance = 0.0
+        self._fresh = 0.0
+
+    @property
+    def armed(self) -> bool:
+        """It knows enough to find a change."""
+        return self._curve is not None
+
+    def learn(self, scores: Scores) -> None:
+        """Take scores into the reference, whatever their order; nothing is found in them."""
+        self._absorb(scores.table())
+
+    def take(self, scores: Scores, false_alarm_seconds: float) -> list[Shift]:
+        """Take scores as they came, and say which changes they show (mostly none).
+
+        `false_alarm_seconds`: the expected time between false alarms of this one detector.
+        """
+        found: list[Shift] = []
+        table = scores.table()
+        known = self._reference.samples
+        if known >= LEAST_SAMPLES and (self._curve is None or self._fresh >= min(max(50.0, known / 10.0), 2000.0)):
+            self._refresh(false_alarm_seconds)
+        begin = 0
+        while self._curve is not None and begin < table.shape[1]:
+            end = self._step(table, begin, scores.answers, found)
+            self._absorb(table[:, begin:end])
+            begin = end
+        if begin < table.shape[1]:
+            self._absorb(table[:, begin:])
+        return found
+
+    def _absorb(self, table: Array) -> None:
+        self._reference.add(*table)
+        self._fresh += table.shape[1]
+        kept = np.concatenate([self._kept, table], axis=1)
+        if kept.shape[1] > KEPT:
+            kept = kept[:, np.argsort(kept[0], kind="stable")[-KEPT // 4 * 3 :]]
+        self._kept = kept
+
+    def _refresh(self, false_alarm_seconds: float) -> None:
+        """Set allowance and alarm levels by what is known now."""
+        reference = self._reference
+        self._fresh = 0.0
+        curve = reference.curve()
+        times, values, weights = self._kept
+        residuals = values - curve.at(times)
+        relative = weights / weights.mean()
+        residuals -= float((relative * residuals).mean())
+        spread = math.sqrt(float((relative * residuals * residuals).mean()))
+        least = LEAST_SPREAD * self._span
+        self._allowance = ALLOWANCE * max(spread, least)
+        pulls = relative * residuals
+        error = math.sqrt(curve.variance) * max(float(pulls.std()), least)
+        arl = max(2.0 * false_alarm_seconds * reference.rate, 2.0)
+        for one in (self._down, self._up):
+            if spread < least:
+                one.limit = 12.0 * least
+            else:
+                one.limit = threshold(one.sign * pulls - self._allowance, arl, error)
+        self._curve = curve
+
+    def _step(self, table: Array, begin: int, answers: Sequence[tuple[str, str | None]], found: list[Shift]) -> int:
+        """Advance both sums over the scores from `begin` on, up to the first alarm; where that ends."""
+        assert self._curve is not None
+        times, values, weights = table[:, begin:]
+        expected = self._curve.at(times)
+        pulls = weights / self._reference.mean_weight * (values - expected)
+        paths = []
+        end, alarm = len(times), None
+        for one in (self._down, self._up):
+            raw = one.level + np.cumsum(one.sign * pulls - self._allowance)
+            path = raw - np.minimum(np.minimum.accumulate(raw), 0.0)
+            paths.append(path)
+            first = int(np.argmax(path >= one.limit)) if path.max() >= one.limit else len(times)
+            if first < end:
+                end, alarm = first + 1, one
+        for one, path in zip((self._down, self._up), paths, strict=True):
+            _advance(one, path[:end], times, values, weights, expected, pulls, answers, begin)
+        if alarm is not None:
+            self._raise(alarm, float(times[end - 1]), found)
+        return begin + end
+
+    def _raise(self, alarm: _Sum, at: float, found: list[Shift]) -> None:
+        before, after = alarm.expected / alarm.weight, alarm.scores / alarm.weight
+        found.append(Shift(alarm.start, at, before, after, alarm.samples, alarm.cases))
+        size = after - before
+        self._reference.restart(size, float(max(alarm.samples, 50)))
+        self._kept[1] += size
+        # The levels are set anew at the next call; until then those of before are right for the same spread.
+        self._fresh = math.inf
+        self._curve = self._reference.curve()
+        self._down.clear()
+        self._up.clear()
+
+
+def _advance(
+    one: _Sum,
+    path: Array,
+    times: Array,
+    values: Array,
+    weights: Array,
+    expected: Array,
+    pulls: Array,
+    answers: Sequence[tuple[str, str | None]],
+    begin: int,
+) -> None:
+    """Remember what happened since the sum was last 0; `path` is where it went."""
+    if not len(path):
+        return
+    zeros = np.flatnonzero(path <= 0.0)
+    since = 0
+    if len(zeros):
+        one.clear()
+        since = int(zeros[-1]) + 1
+    one.level = float(path[-1])
+    if since == len(path):
+        return
+    if math.isnan(one.start):
+        one.start = float(times[since])
+    part = slice(since, len(path))
+    one.samples += len(path) - since
+    one.weight += float(weights[part].sum())
+    one.scores += float((weights[part] * values[part]).sum())
+    one.expected += float((weights[part] * expected[part]).sum())
+    contributions = one.sign * pulls[part]
+    cases = list(one.cases)
+    for place in np.argsort(-contributions)[:CASES]:
+        number = since + int(place)
+        if contributions[place] > 0.0:
+            name, trace_id = answers[begin + number]
+            cases.append(Case(float(contributions[place]), name, trace_id, float(values[number]), float(times[number])))
+    one.cases = tuple(heapq.nlargest(CASES, cases, key=lambda case: case.part))

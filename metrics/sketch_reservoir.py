@@ -1,0 +1,146 @@
+"""A bounded sample of the sketches of each segment, over time, that stands for all events.
+
+Of each slice of time the sketches with the lowest ranks are kept. A rank is exponential with rate 1 / inclusion
+probability (Efraimidis and Spirakis, Information Processing Letters 97, 2006), made from a hash of the event id: so the
+sample is weighted as the gauges are, is the same on every monitor, and the samples of slices can be joined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from metrics.answer import ALL, Segment
+from metrics.sketch import DIMENSION, decode_sketch
+from metrics.sketch_distance import Points
+
+Part = Literal["question", "context"]
+PARTS: tuple[Part, ...] = ("question", "context")
+
+SLICES = 6
+"""A window is this many slices; the one that it begins in counts whole."""
+SLICE_KEPT = 48
+"""Answers of one slice and segment whose sketches are kept."""
+WINDOW_KEPT = 256
+"""Answers of one window and segment that are compared at the most."""
+
+
+class Sampled(NamedTuple):
+    """The sketches of one part, in one segment (or all), of one window and of the span of that length before it."""
+
+    part: Part
+    segment: Segment
+    window: str
+    embedder: str
+    recent: Points
+    previous: Points
+
+
+class _Slice:
+    """The answers with the lowest ranks; a part that an answer lacks is NaN."""
+
+    __slots__ = ("count", "embedders", "points", "ranks", "worst")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.worst = math.inf
+        """The highest rank kept once the slice is full: below it, all answers are here."""
+        self.ranks = np.empty(SLICE_KEPT)
+        self.points = np.empty((SLICE_KEPT, len(PARTS), DIMENSION), np.float16)
+        self.embedders: list[str] = []
+
+    def put(self, rank: float, points: Points, embedder: str) -> None:
+        if self.count < SLICE_KEPT:
+            place = self.count
+            self.count += 1
+            self.embedders.append(embedder)
+        else:
+            place = int(self.ranks.argmax())
+        self.ranks[place], self.points[place], self.embedders[place] = rank, points, embedder
+        if self.count == SLICE_KEPT:
+            self.worst = float(self.ranks.max())
+
+
+class Reservoirs:
+    """Samples for all segments and windows. Not thread-safe: the caller holds one lock around every call."""
+
+    def __init__(self, windows: Mapping[str, float], segments: Sequence[Segment]) -> None:
+        """`windows`: name to length in seconds."""
+        self._windows = tuple(windows.items())
+        self._segments = tuple(segments)
+        self._slices: list[dict[tuple[Segment, int], _Slice]] = [{} for _ in self._windows]
+        self._newest = -math.inf
+        self.embedder = ""
+        """Of the newest sketch: those of another model are not compared with them."""
+
+    def add(
+        self, event_id: str, sketch: Mapping[str, str], probability: float, embedder: str, segment: Segment, at: float
+    ) -> None:
+        """One answer of a known segment, at time `at`. A sketch that is none is left out."""
+        digest = hashlib.blake2b(event_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        rank = -probability * math.log((int.from_bytes(digest) + 1) / 18446744073709551617)
+        if at >= self._newest:
+            self._newest, self.embedder = at, embedder
+        points: Points | None = None
+        for slices, (_, seconds) in zip(self._slices, self._windows, strict=True):
+            key = segment, math.floor(at * SLICES / seconds)
+            kept = slices.get(key)
+            if kept is None:
+                kept = slices[key] = _Slice()
+            if rank < kept.worst:
+                if points is None:
+                    points = _decoded(sketch)
+                kept.put(rank, points, embedder)
+
+    def read(self, now: float) -> Iterator[Sampled]:
+        """What is there at `now`, per window, segment and part; forgets what is too old for the window before."""
+        spans = [(segment, (segment,)) for segment in self._segments]
+        if len(spans) > 1:
+            spans.append((tuple(ALL for _ in self._segments[0]), self._segments))
+        for slices, (window, seconds) in zip(self._slices, self._windows, strict=True):
+            first = math.floor((now - seconds) * SLICES / seconds)
+            for key in [key for key in slices if key[1] < first - SLICES]:
+                del slices[key]
+            recent: dict[Segment, list[_Slice]] = {}
+            previous: dict[Segment, list[_Slice]] = {}
+            for (segment, number), kept in slices.items():
+                (recent if number >= first else previous).setdefault(segment, []).append(kept)
+            for segment, of in spans:
+                now_points, then_points = (
+                    self._lowest([kept for each in of for kept in found.get(each, ())]) for found in (recent, previous)
+                )
+                for place, part in enumerate(PARTS):
+                    points = _there(now_points[:, place]), _there(then_points[:, place])
+                    yield Sampled(part, segment, window, self.embedder, *points)
+
+    def _lowest(self, slices: Sequence[_Slice]) -> Points:
+        """The answers with the lowest ranks of several slices: a sample of all that the slices stand for, as far up as
+        every one of them is complete. Shape (n, 2, 32)."""
+        if not slices:
+            return np.empty((0, len(PARTS), DIMENSION), np.float32)
+        complete = min(kept.worst for kept in slices)
+        ranks = np.concatenate([kept.ranks[: kept.count] for kept in slices])
+        points = np.concatenate([kept.points[: kept.count] for kept in slices])
+        own = np.array([name == self.embedder for kept in slices for name in kept.embedders])
+        chosen = np.flatnonzero((ranks <= complete) & own)
+        return points[chosen[np.argsort(ranks[chosen])[:WINDOW_KEPT]]].astype(np.float32)
+
+
+def _decoded(sketch: Mapping[str, str]) -> Points:
+    points = np.full((len(PARTS), DIMENSION), np.nan, np.float32)
+    for place, part in enumerate(PARTS):
+        try:
+            if part in sketch:
+                points[place] = decode_sketch(sketch[part])
+        except (ValueError, TypeError):
+            continue
+    return points
+
+
+def _there(points: Points) -> Points:
+    """Without those that an answer lacks, or that are not finite."""
+    return points[np.isfinite(points).all(axis=1)]
