@@ -160,7 +160,7 @@ class Scorebook:
         counting.overflow += added.overflow
         counting.add(record, segment, rolling.definitions, at)
         self._changes.add(record, segment, rolling.definitions, at)
-        self._sample(record, segment, at)
+        self._sample(record, segment, at, now)
         if seen is Seen.CONFLICT:
             return "conflict"
         return "future" if record.event_time > arrival + self._future else "counted"
@@ -181,17 +181,17 @@ class Scorebook:
                     rolling.add(record, segment, at, now)
                     counting.note(record, segment, at)
                     self._changes.learn(record, segment, rolling.definitions, at)
-                    self._sample(record, segment, at)
+                    self._sample(record, segment, at, now)
                 except RecordRejected:
                     # It was counted and logged when it was live.
                     continue
                 except Exception:
                     log.exception("a score record was not read back")
 
-    def _sample(self, record: CountedRecord, segment: Segment, at: float) -> None:
+    def _sample(self, record: CountedRecord, segment: Segment, at: float, now: float) -> None:
         if record.sketch:
             embedder = record.versions.get("embedder", "")
-            self._sketches.add(record.id, record.sketch, record.probability, embedder, segment, at)
+            self._sketches.add(record.id, record.sketch, record.probability, embedder, segment, at, now)
 
     def _is_new(self, record: CountedRecord, appended: float) -> bool:
         return self._dedup.see(record.id, record.content_hash, appended) is not Seen.DUPLICATE

@@ -18,6 +18,8 @@ RECENT = 200
 """Changes that are remembered, the latest ones."""
 MOST_WAITING = 512
 """Scores of one series that wait for `flush` at most."""
+MOST_REFRESHED = 3
+"""Detectors whose alarm levels one `flush` sets anew; the scores of others wait for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Change:
 
 @dataclass(slots=True)
 class _Series:
+    key: Key
+    low: float
+    high: float
     detector: Detector
     waiting: Scores = field(default_factory=Scores)
 
@@ -41,10 +46,11 @@ class Changes:
 
     def __init__(self, segments: Sequence[Segment], false_alarm_seconds: float) -> None:
         """`segments`: the known ones. `false_alarm_seconds`: expected time between false alarms of all together."""
-        self.segments = (*segments, tuple(ALL for _ in segments[0])) if len(segments) > 1 else tuple(segments)
-        self._all = self.segments[-1] if len(segments) > 1 else None
+        everything = tuple(ALL for _ in segments[0])
+        self._all = everything if len(segments) > 1 else None
+        self.segments = tuple(segments) if self._all is None else (*segments, everything)
         self._seconds = false_alarm_seconds
-        self._series: dict[Key, _Series] = {}
+        self._series: dict[Segment, dict[tuple[str, str], _Series]] = {segment: {} for segment in self.segments}
         self._recent: deque[Change] = deque(maxlen=RECENT)
         self.totals: dict[tuple[str, Segment], int] = {}
         """By metric and segment; there from 0 on for every metric that was seen."""
@@ -56,89 +62,110 @@ class Changes:
         return tuple(self._recent)
 
     def add(self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float) -> None:
-        """One live answer of a known segment; `definitions` are those that the windows admit. Found changes appear
+        """One live answer of a known segment; `definitions` are those that the windows admit. What it shows appears
         after the next `flush`."""
         name = (answer.id, answer.trace_id)
-        for metric, score in answer.scores.items():
-            series = self._of(segment, metric, answer.definitions.get(metric, ""), definitions)
-            if series is not None and range_of(metric).holds(score.value):
-                waiting = series.waiting
-                waiting.times.append(at)
-                waiting.values.append(score.value)
-                waiting.weights.append(1.0 / score.probability)
-                waiting.answers.append(name)
-                if len(waiting) >= MOST_WAITING:
-                    self._flush((segment, metric, answer.definitions[metric]), series)
+        for series in self._put(answer, segment, definitions, at):
+            series.waiting.answers.append(name)
+            if len(series.waiting) >= MOST_WAITING:
+                self._flush(series)
 
     def learn(self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float) -> None:
         """An answer that an earlier process counted: it tells how the scores were, and no change is looked for."""
-        for metric, score in answer.scores.items():
-            series = self._of(segment, metric, answer.definitions.get(metric, ""), definitions)
-            if series is not None and range_of(metric).holds(score.value):
-                waiting = series.waiting
-                waiting.times.append(at)
-                waiting.values.append(score.value)
-                waiting.weights.append(1.0 / score.probability)
-                if len(waiting) >= MOST_WAITING:
-                    self._learn((segment, metric, answer.definitions[metric]), series)
+        for series in self._put(answer, segment, definitions, at):
+            if len(series.waiting) >= MOST_WAITING:
+                self._learn(series)
 
     def learned(self) -> None:
         """All that an earlier process counted was given to `learn`."""
-        for key, series in list(self._series.items()):
-            if len(series.waiting) and key[0] != self._all:
-                self._learn(key, series)
+        for series in self._parts():
+            if len(series.waiting):
+                self._learn(series)
 
     def flush(self) -> None:
         """Look for changes in what came since the last time. Call every few seconds."""
-        for key, series in list(self._series.items()):
-            if len(series.waiting) and key[0] != self._all:
-                self._flush(key, series)
-        for key, series in list(self._series.items()):
+        refreshed = 0
+        for series in (*self._parts(), *self._wholes()):
             if len(series.waiting):
-                self._flush(key, series)
+                if series.detector.due:
+                    refreshed += 1
+                    if refreshed > MOST_REFRESHED:
+                        continue
+                self._flush(series)
 
     def keep(self, definitions: Mapping[str, Collection[str]]) -> None:
         """Forget the detectors of all other definitions."""
-        for key in [key for key in self._series if key[2] not in definitions.get(key[1], ())]:
-            del self._series[key]
+        for held in self._series.values():
+            for metric, definition in [key for key in held if key[1] not in definitions.get(key[0], ())]:
+                del held[metric, definition]
 
     def forget(self) -> None:
         """Forget all detectors: scores are about to be read back. Totals and recent changes stay."""
-        self._series.clear()
+        for held in self._series.values():
+            held.clear()
 
-    def _of(
-        self, segment: Segment, metric: str, definition: str, definitions: Mapping[str, Collection[str]]
-    ) -> _Series | None:
-        series = self._series.get((segment, metric, definition))
-        if series is None and definition in definitions.get(metric, ()):
-            range_ = range_of(metric)
-            series = self._series[segment, metric, definition] = _Series(Detector(range_.low, range_.high))
-            for each in self.segments:
-                self.totals.setdefault((metric, each), 0)
+    def _put(
+        self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float
+    ) -> list[_Series]:
+        """Let the scores of an answer wait; the series that they belong to."""
+        held = self._series[segment]
+        names = answer.definitions
+        found = []
+        for metric, score in answer.scores.items():
+            series = held.get((metric, names.get(metric, "")))
+            if series is None:
+                definition = names.get(metric, "")
+                if definition not in definitions.get(metric, ()):
+                    continue
+                series = self._made(segment, metric, definition)
+            value = score.value
+            if series.low <= value <= series.high:
+                waiting = series.waiting
+                waiting.times.append(at)
+                waiting.values.append(value)
+                waiting.weights.append(1.0 / score.probability)
+                found.append(series)
+        return found
+
+    def _made(self, segment: Segment, metric: str, definition: str) -> _Series:
+        range_ = range_of(metric)
+        detector = Detector(range_.low, range_.high)
+        series = _Series((segment, metric, definition), range_.low, range_.high, detector)
+        self._series[segment][metric, definition] = series
+        for each in self.segments:
+            self.totals.setdefault((metric, each), 0)
         return series
 
-    def _everything(self, key: Key) -> _Series | None:
-        if self._all is None or key[0] == self._all:
-            return None
-        return self._of(self._all, key[1], key[2], {key[1]: (key[2],)})
+    def _parts(self) -> list[_Series]:
+        return [series for segment, held in self._series.items() if segment != self._all for series in held.values()]
 
-    def _learn(self, key: Key, series: _Series) -> None:
+    def _wholes(self) -> list[_Series]:
+        return [] if self._all is None else list(self._series[self._all].values())
+
+    def _whole(self, part: _Series) -> _Series | None:
+        """The series of all segments that this one is a part of."""
+        segment, metric, definition = part.key
+        if self._all is None or segment == self._all:
+            return None
+        return self._series[self._all].get((metric, definition)) or self._made(self._all, metric, definition)
+
+    def _learn(self, series: _Series) -> None:
         series.detector.learn(series.waiting)
-        everything = self._everything(key)
-        if everything is not None:
-            everything.detector.learn(series.waiting)
+        whole = self._whole(series)
+        if whole is not None:
+            whole.detector.learn(series.waiting)
         series.waiting = Scores()
 
-    def _flush(self, key: Key, series: _Series) -> None:
-        everything = self._everything(key)
-        if everything is not None:
-            everything.waiting.extend(series.waiting)
-            if len(everything.waiting) >= MOST_WAITING:
-                self._flush((self._all or (), key[1], key[2]), everything)
+    def _flush(self, series: _Series) -> None:
+        whole = self._whole(series)
+        if whole is not None:
+            whole.waiting.extend(series.waiting)
+            if len(whole.waiting) >= MOST_WAITING:
+                self._flush(whole)
         waiting, series.waiting = series.waiting, Scores()
-        armed = sum(each.detector.armed for each in self._series.values())
+        armed = sum(each.detector.armed for held in self._series.values() for each in held.values())
+        segment, metric, definition = series.key
         for shift in series.detector.take(waiting, self._seconds * max(armed, 1)):
-            self._recent.append(Change(*key, shift))
-            total = key[1], key[0]
-            self.totals[total] = self.totals.get(total, 0) + 1
-            self.latest[total] = max(self.latest.get(total, 0.0), shift.found)
+            self._recent.append(Change(segment, metric, definition, shift))
+            self.totals[metric, segment] = self.totals.get((metric, segment), 0) + 1
+            self.latest[metric, segment] = max(self.latest.get((metric, segment), 0.0), shift.found)

@@ -126,6 +126,13 @@ class Detector:
         """It knows enough to find a change."""
         return self._curve is not None
 
+    @property
+    def due(self) -> bool:
+        """The next `take` will set the alarm levels anew, which takes some hundredths of a second."""
+        known = self._reference.samples
+        often = min(max(50.0, known / 5.0), 3000.0)
+        return known >= LEAST_SAMPLES and (self._curve is None or self._fresh >= often)
+
     def learn(self, scores: Scores) -> None:
         """Take scores into the reference, whatever their order; nothing is found in them."""
         self._absorb(scores.table())
@@ -137,8 +144,7 @@ class Detector:
         """
         found: list[Shift] = []
         table = scores.table()
-        known = self._reference.samples
-        if known >= LEAST_SAMPLES and (self._curve is None or self._fresh >= min(max(50.0, known / 10.0), 2000.0)):
+        if self.due:
             self._refresh(false_alarm_seconds)
         begin = 0
         while self._curve is not None and begin < table.shape[1]:

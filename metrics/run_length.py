@@ -14,43 +14,54 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-STEPS = 8
-"""Steps of the lattice in one standard deviation of the increments."""
-MOST_STATES = 480
+STEPS = (8, 4, 2)
+"""Steps of the lattice in one standard deviation of the increments: the finest that needs few enough states."""
+MOST_STATES = 160
 _NODES = ((0.0, 2.0 / 3.0), (-math.sqrt(3.0), 1.0 / 6.0), (math.sqrt(3.0), 1.0 / 6.0))
 """Three-point Gauss-Hermite rule for a standard normal."""
 
 
 def threshold(increments: Array, arl: float, uncertainty: float) -> float:
-    """The level h at which the average run length is `arl` samples; infinity where no level up to 60 deviations is.
+    """The level h at which the average run length is `arl` samples; infinity where no level up to 80 deviations is.
 
     `increments`: a sample of g without change, shape (n,), of negative mean and some spread. `uncertainty`: the
     standard error of that mean. The rate of false alarms, 1 / ARL, is averaged over it, because a mean that is off by a
     little makes many more alarms in one direction than it saves in the other.
     """
     spread = float(increments.std())
-    step = spread / STEPS
     shifts = [(0.0, 1.0)] if uncertainty < 0.02 * spread else [(z * uncertainty, share) for z, share in _NODES]
-    lattices = [(_lattice(increments + shift, step), share) for shift, share in shifts]
-    known: dict[int, float] = {}
+    for steps in STEPS:
+        step = spread / steps
+        lattices = [(_lattice(increments + shift, step), share) for shift, share in shifts]
+        states = _states(lattices, arl)
+        if states is not None:
+            return states * step
+    return math.inf
 
-    def rate(states: int) -> float:
-        """False alarms per sample."""
-        if states not in known:
-            known[states] = sum(share / _run_length(*lattice, states) for lattice, share in lattices)
-        return known[states]
 
-    low, high = 1, 64
-    while rate(high) > 1.0 / arl:
-        if high >= MOST_STATES:
-            return math.inf
-        low, high = high, min(high + high // 2, MOST_STATES)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if rate(middle) > 1.0 / arl else (low, middle)
-    # Between the two lattice levels the logarithm of the rate is all but a straight line.
-    part = (math.log(rate(low)) + math.log(arl)) / (math.log(rate(low)) - math.log(rate(high))) if low > 1 else 1.0
-    return (low + min(max(part, 0.0), 1.0)) * step
+def _states(lattices: list[tuple[tuple[Array, int], float]], arl: float) -> float | None:
+    """The level in steps of the lattice; None where it needs too many states.
+
+    The logarithm of the rate of false alarms is all but a straight line in the level, so that two far points tell where
+    it must be looked at closely, and two near ones tell the rest.
+    """
+
+    def excess(states: int) -> float:
+        """The logarithm of how much too often there are false alarms."""
+        rate = sum(share / _run_length(*lattice, states) for lattice, share in lattices)
+        return math.log(max(rate, 1e-300) * arl)
+
+    about = _zero(32, excess(32), 80, excess(80))
+    if not about < MOST_STATES - 8:
+        return None
+    near = max(int(about), 4)
+    return max(_zero(near - 2, excess(near - 2), near + 2, excess(near + 2)), 1.0)
+
+
+def _zero(left: int, above: float, right: int, below: float) -> float:
+    """Where the line through two points crosses 0; infinity where it does not fall."""
+    slope = (above - below) / (right - left)
+    return left + above / slope if slope > 0.0 else math.inf
 
 
 def _lattice(increments: Array, step: float) -> tuple[Array, int]:

@@ -7,15 +7,16 @@ sample is weighted as the gauges are, is the same on every monitor, and the samp
 
 from __future__ import annotations
 
-import hashlib
+import binascii
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from metrics.answer import ALL, Segment
-from metrics.sketch import DIMENSION, decode_sketch
+from metrics.sketch import DIMENSION
 from metrics.sketch_distance import Points
 
 Part = Literal["question", "context"]
@@ -27,6 +28,14 @@ SLICE_KEPT = 48
 """Answers of one slice and segment whose sketches are kept."""
 WINDOW_KEPT = 256
 """Answers of one window and segment that are compared at the most."""
+
+
+REACH = 2.0 + 1.0 / SLICES
+"""So many lengths of a window are kept."""
+_MISSING = np.full(DIMENSION, np.nan, "<f2").tobytes()
+_BYTES = len(PARTS) * len(_MISSING)
+_WORD = (1 << 64) - 1
+_MIX = 0x9E3779B97F4A7C15
 
 
 class Sampled(NamedTuple):
@@ -41,28 +50,29 @@ class Sampled(NamedTuple):
 
 
 class _Slice:
-    """The answers with the lowest ranks; a part that an answer lacks is NaN."""
+    """The answers with the lowest ranks. `points`: their sketches as bytes; a part that an answer lacks is NaN."""
 
-    __slots__ = ("count", "embedders", "points", "ranks", "worst")
+    __slots__ = ("embedders", "points", "ranks", "worst")
 
     def __init__(self) -> None:
-        self.count = 0
         self.worst = math.inf
         """The highest rank kept once the slice is full: below it, all answers are here."""
-        self.ranks = np.empty(SLICE_KEPT)
-        self.points = np.empty((SLICE_KEPT, len(PARTS), DIMENSION), np.float16)
+        self.ranks: list[float] = []
+        self.points = bytearray()
         self.embedders: list[str] = []
 
-    def put(self, rank: float, points: Points, embedder: str) -> None:
-        if self.count < SLICE_KEPT:
-            place = self.count
-            self.count += 1
+    def put(self, rank: float, points: bytes, embedder: str) -> None:
+        ranks = self.ranks
+        if len(ranks) < SLICE_KEPT:
+            ranks.append(rank)
+            self.points += points
             self.embedders.append(embedder)
         else:
-            place = int(self.ranks.argmax())
-        self.ranks[place], self.points[place], self.embedders[place] = rank, points, embedder
-        if self.count == SLICE_KEPT:
-            self.worst = float(self.ranks.max())
+            place = ranks.index(self.worst)
+            ranks[place], self.embedders[place] = rank, embedder
+            self.points[place * _BYTES : (place + 1) * _BYTES] = points
+        if len(ranks) == SLICE_KEPT:
+            self.worst = max(ranks)
 
 
 class Reservoirs:
@@ -73,21 +83,32 @@ class Reservoirs:
         self._windows = tuple(windows.items())
         self._segments = tuple(segments)
         self._slices: list[dict[tuple[Segment, int], _Slice]] = [{} for _ in self._windows]
+        self._tables = tuple(zip(self._slices, windows.values(), strict=True))
         self._newest = -math.inf
         self.embedder = ""
         """Of the newest sketch: those of another model are not compared with them."""
 
     def add(
-        self, event_id: str, sketch: Mapping[str, str], probability: float, embedder: str, segment: Segment, at: float
+        self,
+        event_id: str,
+        sketch: Mapping[str, str],
+        probability: float,
+        embedder: str,
+        segment: Segment,
+        at: float,
+        now: float,
     ) -> None:
         """One answer of a known segment, at time `at`. A sketch that is none is left out."""
-        digest = hashlib.blake2b(event_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        rank = -probability * math.log((int.from_bytes(digest) + 1) / 18446744073709551617)
+        mixed = zlib.crc32(event_id.encode("utf-8", "surrogatepass")) * _MIX & _WORD
+        rank = -probability * math.log((mixed + 1) / (_WORD + 2))
         if at >= self._newest:
             self._newest, self.embedder = at, embedder
-        points: Points | None = None
-        for slices, (_, seconds) in zip(self._slices, self._windows, strict=True):
-            key = segment, math.floor(at * SLICES / seconds)
+        points: bytes | None = None
+        age = now - at
+        for slices, seconds in self._tables:
+            if age > REACH * seconds:
+                continue
+            key = segment, int(at * SLICES / seconds)
             kept = slices.get(key)
             if kept is None:
                 kept = slices[key] = _Slice()
@@ -123,22 +144,28 @@ class Reservoirs:
         if not slices:
             return np.empty((0, len(PARTS), DIMENSION), np.float32)
         complete = min(kept.worst for kept in slices)
-        ranks = np.concatenate([kept.ranks[: kept.count] for kept in slices])
-        points = np.concatenate([kept.points[: kept.count] for kept in slices])
+        ranks = np.array([rank for kept in slices for rank in kept.ranks])
         own = np.array([name == self.embedder for kept in slices for name in kept.embedders])
+        raw = b"".join(bytes(kept.points) for kept in slices)
+        points = np.frombuffer(raw, "<f2").reshape(-1, len(PARTS), DIMENSION)
         chosen = np.flatnonzero((ranks <= complete) & own)
         return points[chosen[np.argsort(ranks[chosen])[:WINDOW_KEPT]]].astype(np.float32)
 
 
-def _decoded(sketch: Mapping[str, str]) -> Points:
-    points = np.full((len(PARTS), DIMENSION), np.nan, np.float32)
-    for place, part in enumerate(PARTS):
+def _decoded(sketch: Mapping[str, str]) -> bytes:
+    return b"".join(_part(sketch.get(part)) for part in PARTS)
+
+
+def _part(encoded: object) -> bytes:
+    """The bytes of one sketch; NaN where it is none."""
+    if isinstance(encoded, str):
         try:
-            if part in sketch:
-                points[place] = decode_sketch(sketch[part])
-        except (ValueError, TypeError):
-            continue
-    return points
+            raw = binascii.a2b_base64(encoded, strict_mode=True)
+        except ValueError:
+            return _MISSING
+        if len(raw) == len(_MISSING):
+            return raw
+    return _MISSING
 
 
 def _there(points: Points) -> Points:

@@ -187,7 +187,7 @@ def _delay(traffic: Traffic, learned: int, run: int) -> float:
     at = (learned + rng.random()) * DAY
     fall = Traffic(traffic.per_hour, traffic.mean, traffic.volume, traffic.rhythm, change_at=at, change=-0.1)
     detector = Detector(0.0, 1.0)
-    for scores in stream(fall, learned + 1.5, 60.0, rng):
+    for scores in stream(fall, learned + 1.5, 900.0, rng):
         for shift in detector.take(scores, FALSE_ALARM_SECONDS):
             if shift.found >= at:
                 return shift.found - at

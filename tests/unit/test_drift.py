@@ -113,9 +113,9 @@ def test_a_reservoir_is_bounded_and_the_same_whatever_the_order() -> None:
     answers = [(f"evt-{i}", sketches(i), NOW - 3500 + i) for i in range(3000)]
     one, other = Reservoirs({"1h": 3600.0}, [EN, ZH]), Reservoirs({"1h": 3600.0}, [EN, ZH])
     for name, sketch, at in answers:
-        one.add(name, sketch, 0.5, "e5", EN, at)
+        one.add(name, sketch, 0.5, "e5", EN, at, NOW)
     for name, sketch, at in answers[1000:] + answers[:1000]:
-        other.add(name, sketch, 0.5, "e5", EN, at)
+        other.add(name, sketch, 0.5, "e5", EN, at, NOW)
     found, again = read(one)["question", EN, "1h"], read(other)["question", EN, "1h"]
     assert SLICE_KEPT < len(found.recent) <= WINDOW_KEPT
     assert np.array_equal(found.recent, again.recent)
@@ -128,7 +128,9 @@ def test_a_reservoir_weighs_answers_as_the_gauges_do() -> None:
     reservoirs = Reservoirs({"1h": 3600.0}, [EN])
     for i in range(4000):
         always = i % 11 != 0
-        reservoirs.add(f"evt-{i}", sketches(0 if always else 1), 1.0 if always else 0.1, "e5", EN, NOW - 3500 + i * 0.8)
+        reservoirs.add(
+            f"evt-{i}", sketches(0 if always else 1), 1.0 if always else 0.1, "e5", EN, NOW - 3500 + i * 0.8, NOW
+        )
     kept = read(reservoirs)["question", EN, "1h"].recent
     rare = np.isclose(kept, kept[0]).all(axis=1).mean()
     assert 0.35 <= rare <= 0.65
@@ -137,19 +139,19 @@ def test_a_reservoir_weighs_answers_as_the_gauges_do() -> None:
 def test_a_reservoir_tells_the_window_from_the_one_before_and_forgets_what_is_older() -> None:
     reservoirs = Reservoirs({"1h": 3600.0}, [EN])
     for i, age in enumerate((100.0, 5000.0, 5100.0, 12_000.0)):
-        reservoirs.add(f"evt-{i}", sketches(i), 1.0, "e5", EN, NOW - age)
+        reservoirs.add(f"evt-{i}", sketches(i), 1.0, "e5", EN, NOW - age, NOW)
     found = read(reservoirs)["question", EN, "1h"]
     assert (len(found.recent), len(found.previous)) == (1, 2)
 
 
 def test_what_is_no_sketch_is_left_out_and_another_model_is_not_compared() -> None:
     reservoirs = Reservoirs({"1h": 3600.0}, [EN])
-    reservoirs.add("a", {"question": "no base64!"}, 1.0, "e5", EN, NOW - 9)
-    reservoirs.add("b", {"context": sketches(1)["context"]}, 1.0, "e5", EN, NOW - 8)
+    reservoirs.add("a", {"question": "no base64!"}, 1.0, "e5", EN, NOW - 9, NOW)
+    reservoirs.add("b", {"context": sketches(1)["context"]}, 1.0, "e5", EN, NOW - 8, NOW)
     found = read(reservoirs)
     assert len(found["question", EN, "1h"].recent) == 0
     assert len(found["context", EN, "1h"].recent) == 1
-    reservoirs.add("c", sketches(3), 1.0, "other model", EN, NOW - 7)
+    reservoirs.add("c", sketches(3), 1.0, "other model", EN, NOW - 7, NOW)
     assert len(read(reservoirs)["context", EN, "1h"].recent) == 1
     assert read(reservoirs)["context", EN, "1h"].embedder == "other model"
 
