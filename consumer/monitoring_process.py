@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from consumer import kafka_config
 from consumer.access import AccessDenied, check_reading
+from consumer.baselines import read_baseline
 from consumer.case_reader import keeping_cases
 from consumer.case_store import CaseStoreError
 from consumer.health import HealthServer, ListenError, Pulse
@@ -23,12 +24,13 @@ from consumer.rebuild import Rebuild
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
 from consumer.stopping import MONITOR_STOP_SECONDS, Stopping, leave_after
+from metrics.baseline import BaselineError
 from metrics.exposition import GuardedCollector
 
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 5.0
-FAULTS = (MonitorStopped, AccessDenied, ListenError, CaseStoreError, kafka_config.KafkaConfigError)
+FAULTS = (MonitorStopped, AccessDenied, ListenError, CaseStoreError, BaselineError, kafka_config.KafkaConfigError)
 """What `run` raises with a message for a person."""
 
 
@@ -40,9 +42,11 @@ def run(settings: Settings, stopping: Stopping) -> None:
         AccessDenied: the user may not read the score topic, or not use the group.
         ListenError: the metrics address is taken.
         CaseStoreError: `redis.cases_url` is no URL of a Redis.
+        BaselineError: the file `baseline.file` cannot be read.
         KafkaConfigError: the client refuses a property of the settings.
     """
     kafka_config.check(settings.kafka)
+    baseline = None if settings.baseline.file is None else read_baseline(settings.baseline.file)
     own = version("groundwatch")
     pulse = Pulse(time.monotonic)
     threading.excepthook = _thread_ended
@@ -64,7 +68,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         pulse.end("start")
         stop = _Stop()
         stopping.started(stop.ask)
-        book = Scorebook(settings, time.time)
+        book = Scorebook(settings, time.time, baseline)
         skip_what_is_too_old(settings, book, partitions, stop.asked)
         with keeping_cases(settings, pulse, registry, now=time.time, monotonic=time.monotonic):
             asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))

@@ -107,7 +107,8 @@ class _Sum:
 
 
 class Detector:
-    """`take` for live scores, `learn` for those that an earlier process counted."""
+    """`take` for live scores, `learn` for those that an earlier process counted. After a change it first learns the new
+    level, and finds nothing meanwhile."""
 
     __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_reference", "_span", "_up")
 
@@ -210,11 +211,9 @@ class Detector:
         before, after = alarm.expected / alarm.weight, alarm.scores / alarm.weight
         found.append(Shift(alarm.start, at, before, after, alarm.samples, alarm.cases))
         size = after - before
-        self._reference.restart(size, float(max(alarm.samples, 50)))
+        self._reference.restart(size, float(min(alarm.samples, LEAST_SAMPLES // 4)))
         self._kept[1] += size
-        # The levels are set anew at the next call; until then those of before are right for the same spread.
-        self._fresh = math.inf
-        self._curve = self._reference.curve()
+        self._curve = None
         self._down.clear()
         self._up.clear()
 

@@ -113,17 +113,18 @@ def _psi(recent: Sample, reference: Sample) -> float:
 
 
 def _groups(shares: Array) -> npt.NDArray[np.intp]:
-    """By bin, the number of its group: neighbouring bins, of a tenth of the reference each where that is possible."""
+    """By bin, the number of its group: neighbouring bins, of a tenth of the reference each where that is possible.
+
+    A bin that holds a tenth or more by itself (graded scores have such) begins a group, so that what is below it is not
+    hidden in it, though the reference has nothing there.
+    """
     passed = 0.0
     group, groups = 0, np.empty(len(shares), np.intp)
     for place, share in enumerate(shares.tolist()):
+        if place and (passed >= 1.0 / PSI_GROUPS - 1e-9 or share >= 1.0 / PSI_GROUPS):
+            group, passed = group + 1, 0.0
         groups[place] = group
         passed += share
-        if passed >= 1.0 / PSI_GROUPS - 1e-9:
-            group, passed = group + 1, 0.0
-    # What is left over at the top is no group of its own where it is small.
-    if group and passed < 0.5 / PSI_GROUPS:
-        groups[groups == group] = group - 1
     return groups
 
 

@@ -20,6 +20,9 @@ MEMORY_SECONDS = 7 * DAY
 RIDGE = 1.0 / 0.15**2
 """Rhythms are expected to be about 0.15 standard deviations of a score high."""
 
+MOST_PRECISION = 1000.0
+"""After a change the rhythm of before is believed as firmly as after twice so many scores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -37,7 +40,18 @@ class Curve:
 class Reference:
     """Sums for the fit. Scores may come in any order of time."""
 
-    __slots__ = ("_counted", "_cross", "_first", "_last", "_origin", "_products", "samples", "weight")
+    __slots__ = (
+        "_counted",
+        "_cross",
+        "_first",
+        "_last",
+        "_origin",
+        "_precision",
+        "_prior",
+        "_products",
+        "samples",
+        "weight",
+    )
 
     def __init__(self) -> None:
         self._products = np.zeros((5, 5))
@@ -45,6 +59,9 @@ class Reference:
         self._origin: float | None = None
         self._first, self._last = math.inf, -math.inf
         self._counted = 0.0
+        # What is believed of the harmonics before any score: that they are `_prior`, as firmly as after so many scores.
+        self._prior = np.zeros(5)
+        self._precision = np.array([0.0, RIDGE, RIDGE, RIDGE, RIDGE])
         self.samples = 0.0
         """How many scores, each counted by how much it is remembered (at the time of the last one)."""
         self.weight = 0.0
@@ -83,12 +100,16 @@ class Reference:
     def curve(self) -> Curve:
         """The fit; `samples` must not be 0."""
         products = self._products / self.mean_weight
-        inverse = np.linalg.inv(products + np.diag([0.0, RIDGE, RIDGE, RIDGE, RIDGE]))
+        inverse = np.linalg.inv(products + np.diag(self._precision))
         spread = np.diag(inverse)
-        return Curve(inverse @ (self._cross / self.mean_weight), float(spread[0] + spread[1:].sum() / 2.0))
+        coefficients = inverse @ (self._cross / self.mean_weight + self._precision * self._prior)
+        return Curve(coefficients, float(spread[0] + spread[1:].sum() / 2.0))
 
     def restart(self, size: float, samples: float) -> None:
         """The level has changed by `size`, which is known from `samples` scores; the rhythm is taken to be the same."""
+        known = np.diag(self._products)[1:] / self.mean_weight
+        self._prior = np.append(0.0, self.curve().coefficients[1:])
+        self._precision = np.append(0.0, np.minimum(self._precision[1:] + known, MOST_PRECISION))
         self._cross += size * self._products[:, 0]
         if samples < self.samples:
             self._forget(samples / self.samples)

@@ -18,7 +18,7 @@ from scipy.stats import beta
 
 from metrics.detector import Detector
 from metrics.drift import NullLevels, Sample, drift
-from metrics.interval import Z95, score_interval
+from metrics.interval import score_interval
 from metrics.ranges import SHARE, SIMILARITY, Range
 from metrics.sketch_distance import sketch_distance
 from tests.simulated_windows import DESIGNS, Cell, draw, moments_of
@@ -27,6 +27,7 @@ from tests.traffic_of_scores import DAY, Traffic, stream
 Array = npt.NDArray[np.float64]
 Ends = tuple[Array, Array]
 
+Z95 = 1.959963984540054
 SIZES = (20, 50, 100, 200, 500, 2000)
 RESAMPLES = 500
 FALSE_ALARM_SECONDS = 30 * DAY

@@ -39,12 +39,12 @@ def test_the_average_run_length_is_that_of_the_normal_distribution() -> None:
 
 
 def test_the_run_length_of_lumpy_increments_is_kept() -> None:
-    """Yes/no scores near 0.95, simulated against the level: the mean of 300 run lengths, of a standard error of 6 %."""
+    """Yes/no scores near 0.95, simulated against the level: the mean of 150 run lengths, of a standard error of 8 %."""
     rng = np.random.default_rng(23)
     increments = np.where(rng.random(50_000) < 0.05, 0.95, -0.05) - 0.08
     level = threshold(increments, 2000.0, 0.0)
     lengths = []
-    for _ in range(300):
+    for _ in range(150):
         state, length = 0.0, 0
         while state < level:
             state = max(0.0, state + (0.95 if rng.random() < 0.05 else -0.05) - 0.08)
@@ -70,8 +70,8 @@ def test_the_reference_follows_the_day_and_finds_no_rhythm_where_there_is_none()
 def test_a_fall_is_found_within_two_hours_and_said_to_be_what_it_is() -> None:
     traffic = Traffic(volume=0.0, change_at=3 * DAY, change=-0.1)
     soon = 0
-    for seed in range(20):
-        found = [shift for shift in shifts(traffic, 3.5, seed, 60.0) if shift.found >= 3 * DAY]
+    for seed in range(12):
+        found = [shift for shift in shifts(traffic, 3.2, seed, 900.0) if shift.found >= 3 * DAY]
         if found and found[0].found <= 3 * DAY + 7200:
             soon += 1
             assert found[0].size < -0.05
@@ -79,13 +79,14 @@ def test_a_fall_is_found_within_two_hours_and_said_to_be_what_it_is() -> None:
             assert len(found[0].cases) == 5
             assert [case.part for case in found[0].cases] == sorted((c.part for c in found[0].cases), reverse=True)
             assert all(case.value < 0.8 and case.at >= found[0].start for case in found[0].cases)
-    assert soon >= 17
+    assert soon >= 10
 
 
 def test_a_rise_is_found_too_and_the_new_level_is_the_new_reference() -> None:
-    found = shifts(Traffic(mean=0.7, volume=0.0, change_at=3 * DAY, change=0.15), 7.0, 1)
-    assert [round(shift.size, 1) for shift in found if shift.found < 4 * DAY] == [0.1] or found[0].size > 0.1
+    found = shifts(Traffic(mean=0.7, volume=0.0, change_at=3 * DAY, change=0.15), 5.0, 1, 3600.0)
     assert len(found) == 1
+    assert found[0].size == pytest.approx(0.15, abs=0.07)
+    assert 3 * DAY <= found[0].found < 3 * DAY + 7200
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,8 @@ def test_a_rise_is_found_too_and_the_new_level_is_the_new_reference() -> None:
     ids=["plain", "rhythm", "weights", "equal", "rare"],
 )
 def test_false_alarms_are_rare(traffic: Traffic) -> None:
-    """Two months of one detector, one false alarm a month expected: more than 7 happen once in a thousand times."""
-    assert len(shifts(traffic, 60.0, 2, 3600.0)) <= 7
+    """Three weeks of one detector, one false alarm a month expected: more than 4 happen once in a thousand times."""
+    assert len(shifts(traffic, 21.0, 2, 7200.0)) <= 4
 
 
 def test_scores_that_an_earlier_process_counted_are_the_reference_of_the_first_live_ones() -> None:
@@ -128,7 +129,7 @@ def filled(segments: list[tuple[str, str]], **fall: float) -> Changes:
             score = sum(rng.random() < mean for _ in range(4)) / 4
             record = score_record(i, at, {"faithfulness": score}, segment={"app": "helpdesk", "lang": lang})
             changes.add(record, ("helpdesk", lang), KNOWN, at)
-        if i % 10 == 9:
+        if i % 25 == 24:
             changes.flush()
     changes.flush()
     return changes
@@ -145,7 +146,8 @@ def test_a_change_is_reported_for_its_segment_and_for_all_and_counted_once() -> 
     assert changes.latest.keys() == {("faithfulness", ZH), ("faithfulness", ALL)}
     [change] = [change for change in changes.recent() if change.segment == ZH]
     assert change.definition == DEFINITIONS["faithfulness"]
-    assert change.shift.size == pytest.approx(-0.22, abs=0.12)
+    # What is found soon is found because it looks worse than it is.
+    assert -0.6 < change.shift.size < -0.1
     assert abs(change.shift.start - (1e9 + 3000 * 30)) < 3000
 
 
