@@ -39,6 +39,9 @@ class _Series:
     high: float
     detector: Detector
     waiting: Scores = field(default_factory=Scores)
+    """Live scores, until the next `flush`."""
+    past: Scores = field(default_factory=Scores)
+    """Scores that an earlier process counted."""
 
 
 class Changes:
@@ -65,21 +68,29 @@ class Changes:
         """One live answer of a known segment; `definitions` are those that the windows admit. What it shows appears
         after the next `flush`."""
         name = (answer.id, answer.trace_id)
-        for series in self._put(answer, segment, definitions, at):
-            series.waiting.answers.append(name)
-            if len(series.waiting) >= MOST_WAITING:
+        for series, value, weight in self._scores(answer, segment, definitions):
+            waiting = series.waiting
+            waiting.times.append(at)
+            waiting.values.append(value)
+            waiting.weights.append(weight)
+            waiting.answers.append(name)
+            if len(waiting) >= MOST_WAITING:
                 self._flush(series)
 
     def learn(self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float) -> None:
         """An answer that an earlier process counted: it tells how the scores were, and no change is looked for."""
-        for series in self._put(answer, segment, definitions, at):
-            if len(series.waiting) >= MOST_WAITING:
+        for series, value, weight in self._scores(answer, segment, definitions):
+            past = series.past
+            past.times.append(at)
+            past.values.append(value)
+            past.weights.append(weight)
+            if len(past) >= MOST_WAITING:
                 self._learn(series)
 
     def learned(self) -> None:
         """All that an earlier process counted was given to `learn`."""
         for series in self._parts():
-            if len(series.waiting):
+            if len(series.past):
                 self._learn(series)
 
     def flush(self) -> None:
@@ -104,10 +115,10 @@ class Changes:
         for held in self._series.values():
             held.clear()
 
-    def _put(
-        self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float
-    ) -> list[_Series]:
-        """Let the scores of an answer wait; the series that they belong to."""
+    def _scores(
+        self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]]
+    ) -> list[tuple[_Series, float, float]]:
+        """Series, value and weight of each score that has a detector."""
         held = self._series[segment]
         names = answer.definitions
         found = []
@@ -120,11 +131,7 @@ class Changes:
                 series = self._made(segment, metric, definition)
             value = score.value
             if series.low <= value <= series.high:
-                waiting = series.waiting
-                waiting.times.append(at)
-                waiting.values.append(value)
-                waiting.weights.append(1.0 / score.probability)
-                found.append(series)
+                found.append((series, value, 1.0 / score.probability))
         return found
 
     def _made(self, segment: Segment, metric: str, definition: str) -> _Series:
@@ -150,11 +157,11 @@ class Changes:
         return self._series[self._all].get((metric, definition)) or self._made(self._all, metric, definition)
 
     def _learn(self, series: _Series) -> None:
-        series.detector.learn(series.waiting)
+        series.detector.learn(series.past)
         whole = self._whole(series)
         if whole is not None:
-            whole.detector.learn(series.waiting)
-        series.waiting = Scores()
+            whole.detector.learn(series.past)
+        series.past = Scores()
 
     def _flush(self, series: _Series) -> None:
         whole = self._whole(series)

@@ -72,6 +72,8 @@ class DriftWatch:
         self._minimum = minimum_samples
         self._clock = clock
         self._null = NullLevels()
+        self._baseline_samples: dict[tuple[str, str, Segment], Sample | None] = {}
+        self._baseline_points: dict[tuple[str, str, Segment], Points | None] = {}
         self._made: dict[DriftKey, float] = {}
         self._readings: dict[DriftKey, DriftReading] = {}
 
@@ -109,7 +111,7 @@ class DriftWatch:
             if span.recent is None:
                 continue
             references: list[tuple[ReferenceName, Sample | None]] = [
-                ("baseline", self._baseline_sample(span)),
+                ("baseline", self._sample_of_baseline(span)),
                 ("previous", span.previous),
             ]
             for name, sample in references:
@@ -130,20 +132,35 @@ class DriftWatch:
     def _of_sketches(self, sketches: Iterable[Sampled]) -> Iterable[_Task]:
         for sampled in sketches:
             references: list[tuple[ReferenceName, Points]] = [("previous", sampled.previous)]
-            if self._baseline is not None:
-                found = self._baseline.sketches_of(sampled.part, sampled.embedder, self._labels(sampled.segment), 1)
-                if found is not None:
-                    references.append(("baseline", found.points()))
-            for name, points in references:
+            points = self._points_of_baseline(sampled)
+            if points is not None:
+                references.append(("baseline", points))
+            for name, others in references:
                 key = DriftKey(sampled.part, name, sampled.window, sampled.segment)
-                yield _Task(key, _sketch_comparison(key, sampled.recent, points, self._minimum))
+                yield _Task(key, _sketch_comparison(key, sampled.recent, others, self._minimum))
 
-    def _baseline_sample(self, span: Spans) -> Sample | None:
-        if self._baseline is None:
-            return None
-        labels = self._labels(span.segment)
-        found = self._baseline.distribution(span.metric, span.definition, labels, math.ceil(self._minimum))
-        return None if found is None else Sample(np.asarray(found.histogram, np.float64), found.n, float(found.n))
+    def _sample_of_baseline(self, span: Spans) -> Sample | None:
+        """Looked up once: a baseline does not change."""
+        key = span.metric, span.definition, span.segment
+        if key not in self._baseline_samples:
+            found = None
+            if self._baseline is not None:
+                labels = self._labels(span.segment)
+                found = self._baseline.distribution(span.metric, span.definition, labels, math.ceil(self._minimum))
+            self._baseline_samples[key] = (
+                None if found is None else Sample(np.asarray(found.histogram, np.float64), found.n, float(found.n))
+            )
+        return self._baseline_samples[key]
+
+    def _points_of_baseline(self, sampled: Sampled) -> Points | None:
+        key = sampled.part, sampled.embedder, sampled.segment
+        if key not in self._baseline_points:
+            found = None
+            if self._baseline is not None:
+                labels = self._labels(sampled.segment)
+                found = self._baseline.sketches_of(sampled.part, sampled.embedder, labels, math.ceil(self._minimum))
+            self._baseline_points[key] = None if found is None else found.points()
+        return self._baseline_points[key]
 
     def _labels(self, segment: Segment) -> dict[str, str]:
         return {key: value for key, value in zip(self._segment_keys, segment, strict=True) if value != ALL}
