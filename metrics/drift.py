@@ -38,7 +38,7 @@ class Sample:
 
     @property
     def shares(self) -> Array:
-        return self.masses / self.masses.sum()
+        return np.asarray(self.masses / self.masses.sum())
 
 
 @dataclass(frozen=True, slots=True)

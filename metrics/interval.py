@@ -29,6 +29,7 @@ ADDED = 0.6
 KISH_SHARE = 10.0
 """How many scores the variance must rest on to count as much as that by Kish's n."""
 LEAST_SHRINKAGE = 0.4
+LEAST_SIZE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ def _shape(moments: Moments, low: float, span: float) -> tuple[float, float]:
     by_kish = ratio * yes_no / (kish + 2.0 * ADDED * ratio)
     share = KISH_SHARE / (KISH_SHARE + w2 * w2 / w4)
     variance = share * by_kish + (1.0 - share) * by_squares
-    size = max(yes_no / variance - 1.0, 0.2)
+    # An inclusion probability of 1e-80 is no number any more to the fourth power: then nothing is known.
+    size = max(yes_no / variance - 1.0, LEAST_SIZE) if 0.0 < variance < math.inf else LEAST_SIZE
+    if not math.isfinite(centre * size):
+        return LEAST_SIZE / 2.0, LEAST_SIZE / 2.0
     return centre * size, (1.0 - centre) * size
 
 

@@ -119,7 +119,7 @@ class Reservoirs:
 
     def read(self, now: float) -> Iterator[Sampled]:
         """What is there at `now`, per window, segment and part; forgets what is too old for the window before."""
-        spans = [(segment, (segment,)) for segment in self._segments]
+        spans: list[tuple[Segment, tuple[Segment, ...]]] = [(segment, (segment,)) for segment in self._segments]
         if len(spans) > 1:
             spans.append((tuple(ALL for _ in self._segments[0]), self._segments))
         for slices, (window, seconds) in zip(self._slices, self._windows, strict=True):
