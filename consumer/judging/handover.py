@@ -11,6 +11,7 @@ from consumer.judging.budget import Budget
 from consumer.judging.pool import RemotePool, unjudged
 from metrics.evaluation import Evaluation, RemoteResult, merged
 from metrics.event import Event
+from metrics.llm.applicable import inapplicable
 from metrics.outcome import Reason
 
 log = logging.getLogger(__name__)
@@ -33,18 +34,26 @@ class Handover:
 
     def take(self, sampled: Sampled, evaluation: Evaluation, whole: Whole) -> None:
         """`whole` is called once: here, or later from a thread of the pool."""
-        self._warn_once(sampled.event)
+        event = sampled.event
+        self._warn_once(event)
+        settled = inapplicable(event, evaluation.judged, self._wanted)
+        if settled:
+            evaluation = merged(evaluation, RemoteResult(settled))
+        wanted = self._wanted.difference(settled)
+        if not wanted:
+            whole(evaluation, {})
+            return
         included = self._budget.admits(sampled.unit, sampled.probability)
         if included is None:
-            whole(merged(evaluation, unjudged(self._wanted, Reason.BUDGET)), {})
+            whole(merged(evaluation, unjudged(wanted, Reason.BUDGET)), {})
             return
-        own = dict.fromkeys(self._wanted, included) if included < sampled.probability else {}
+        own = dict.fromkeys(wanted, included) if included < sampled.probability else {}
 
         def judged(result: RemoteResult) -> None:
             self._budget.finished()
             whole(merged(evaluation, result), own)
 
-        self.pool.submit(sampled.event, self._wanted, judged)
+        self.pool.submit(event, wanted, judged)
 
     def _warn_once(self, event: Event) -> None:
         """A judge of the generator's own family likes its answers (design: section 7)."""

@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from consumer.embedded import free_port
 from consumer.settings_source import load
@@ -64,8 +64,17 @@ def fill(bootstrap: str, topic: str, events: int) -> None:
 
 
 def committed(consumer: Consumer, topic: str) -> int:
-    places = consumer.committed([TopicPartition(topic, p) for p in range(PARTITIONS)], timeout=10)
-    return sum(max(0, place.offset) for place in places)
+    """Events of the topic that the group has committed. A group's coordinator may take a while to be there."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            places = consumer.committed([TopicPartition(topic, p) for p in range(PARTITIONS)], timeout=10)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return sum(max(0, place.offset) for place in places)
 
 
 def unscored(scorer: Running) -> dict[str, float]:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consumer.intake import Sampled
 from consumer.judging.budget import Budget
@@ -14,7 +14,7 @@ from consumer.judging.handover import Handover
 from consumer.judging.pool import RemotePool
 from consumer.record import Position
 from metrics.evaluation import Evaluation, RemoteResult
-from metrics.event import Event
+from metrics.event import Chunk, Event
 from metrics.outcome import Outcome, Reason, Scored, Unscored
 from tests.processes import wait_until
 from tests.unit.test_judge_budget import Clock, judge
@@ -23,7 +23,7 @@ WANTED = frozenset({"faithfulness"})
 
 
 def event(number: int) -> Event:
-    return Event(f"e{number}", 0.0, "q", (), "a")
+    return Event(f"e{number}", 0.0, "q", (Chunk("Returns are free."),), "Returns are free.")
 
 
 @dataclass
@@ -140,3 +140,28 @@ def test_a_thinned_answer_keeps_its_other_scores_and_its_probabilities() -> None
     assert thinned
     assert all(own == {} for own in thinned)
     assert 0 < min(own.get("faithfulness", 0.5) for own in judged) < 0.1
+
+
+def test_what_does_not_apply_takes_no_room_and_does_not_fail() -> None:
+    """While the judge is busy or hangs, an event without a reference has no failed context recall."""
+    clock = Clock()
+    wanted = frozenset({"faithfulness", "context_recall", "context_relevance", "answer_relevance"})
+    wholes: list[Evaluation] = []
+    with pool_over(Scripted(lambda e: None, is_open=True)) as pool:
+        handover = Handover(pool, Budget(judge(), clock.now, clock.wall), wanted, "m")
+        for one in (
+            event(0),
+            replace(event(1), contexts=()),
+            replace(event(2), answer=" "),
+            replace(event(3), question=""),
+        ):
+            sampled = Sampled(one, {}, {}, Position("t", 0, 0), 1.0, "rate", 0.0)
+            handover.take(sampled, Evaluation({}, {}), lambda whole, own: wholes.append(whole))
+    reasons = [{n: o.reason for n, o in whole.outcomes.items() if isinstance(o, Unscored)} for whole in wholes]
+    busy = Reason.JUDGE_BUSY
+    assert reasons[0] == dict.fromkeys(wanted, busy) | {"context_recall": Reason.NO_REFERENCE}
+    assert reasons[1]["faithfulness"] is reasons[1]["context_relevance"] is Reason.NO_CONTEXT
+    assert reasons[1]["answer_relevance"] is busy
+    assert reasons[2]["faithfulness"] is reasons[2]["answer_relevance"] is Reason.EMPTY_ANSWER
+    assert reasons[2]["context_relevance"] is busy
+    assert reasons[3]["answer_relevance"] is reasons[3]["context_relevance"] is Reason.NO_QUESTION

@@ -1,0 +1,41 @@
+"""What an event leaves an LLM judge nothing to do about; known without asking it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from metrics import faithfulness
+from metrics.blank import is_blank
+from metrics.evaluation import Judged
+from metrics.event import Event
+from metrics.llm.judging import ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE, FAITHFULNESS
+from metrics.llm.retrieval import missing_for_retrieval
+from metrics.outcome import Reason, Unscored
+
+
+def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) -> dict[str, Unscored]:
+    """Those of `metrics` that do not apply to the event, with the reason; the judge would say the same.
+
+    They take no room at the judge and none of its budget, and do not count as failed where it is busy. `judged` is that
+    of the local part: without a statement faithfulness is not defined.
+    """
+    found: dict[str, Unscored] = {}
+    retrieval = missing_for_retrieval(event.contexts, event.question)
+    for metric in metrics:
+        reason: Unscored | None = None
+        if metric in (FAITHFULNESS, ANSWER_RELEVANCE) and is_blank(event.answer):
+            reason = Unscored(Reason.EMPTY_ANSWER)
+        elif metric == FAITHFULNESS and judged is not None and not judged.statements:
+            request = faithfulness.ask(event).request
+            reason = request if isinstance(request, Unscored) else None
+        elif metric == FAITHFULNESS and all(is_blank(chunk.text) for chunk in event.contexts):
+            reason = Unscored(Reason.NO_CONTEXT)
+        elif metric == ANSWER_RELEVANCE and is_blank(event.question):
+            reason = Unscored(Reason.NO_QUESTION)
+        elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL) and is_blank(event.reference):
+            reason = Unscored(Reason.NO_REFERENCE)
+        elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE):
+            reason = retrieval
+        if reason is not None:
+            found[metric] = reason
+    return found
