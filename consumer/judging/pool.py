@@ -146,7 +146,9 @@ class RemotePool:
     def _keep_deadlines(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
             now = self._now()
-            for ticket in list(self._held.values()):
+            with self._lock:
+                held = list(self._held.values())
+            for ticket in held:
                 if not ticket.started and now >= ticket.deadline:
                     self._finish(ticket, unjudged(ticket.wanted, Reason.JUDGE_BUSY))
                 elif ticket.started and now >= ticket.deadline + GRACE_SECONDS:

@@ -2,11 +2,12 @@
 
     python -m tests.bench.judge_hang [--runs 3] [--seconds 12] [--timeout 4]
 
-The topic is full, so the scorer works as fast as it can. Its passages, questions and answers recur and are embedded
-before: what is compared is the pipeline. With the judge: it answers at first (50 ms a request), then no request is
-answered any more, while the circuit is closed; one judge timeout later the committed offsets are measured. Without it
-(`judge.kind = "none"`): the same, at the same time after the start. Runs alternate; the ratio is that of the medians.
-Fails below 0.9, or where an event of the hang has another reason than judge_timeout or judge_busy.
+Two workers read the same full topic at the same time, as fast as they can, one with a judge and one without
+(`judge.kind = "none"`), so that both share whatever else the machine does. Passages, questions and answers recur,
+and both workers have embedded them before: what is compared is the pipeline. The judge answers at first (50 ms a
+request); then, with the circuit closed, no request is answered any more; one judge timeout later the committed offsets
+of both are measured. Fails where the median ratio is below 0.9, or where an event of the hang has another reason than
+judge_timeout or judge_busy.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from tests.processes import Running, groundwatch, wait_until
 from tests.services import kafka_cluster
 
 PARTITIONS = 4
-LOADED_SECONDS = 4.0
+TOPIC = "events"
+WARM_EVENTS = 2000
 BAR = 0.9
 HANG_REASONS = {"judge_timeout", "judge_busy"}
 
@@ -89,46 +91,44 @@ def slow(call: Call) -> Answer:
     return Answer(honest(call).text, delay=0.05)
 
 
-def rate(values: dict[str, str], folder: Path, options: argparse.Namespace, server: JudgeServer | None) -> float:
-    """Events committed a second, one judge timeout after the judge has begun to hang."""
-    group = f"hang-{uuid.uuid4().hex[:8]}"
-    own = values | {"GROUNDWATCH__SCORER__GROUP": group}
-    if server is not None:
-        server.script = slow
-        own |= {
-            "GROUNDWATCH__JUDGE__KIND": "llm",
-            "GROUNDWATCH__JUDGE__URL": server.url,
-            "GROUNDWATCH__JUDGE__MODEL": "scripted",
-            "GROUNDWATCH__JUDGE__TIMEOUT_SECONDS": str(options.timeout),
-            "GROUNDWATCH__JUDGE__CACHE": "false",
-        }
-    settings = load(None, own).settings
-    topic = settings.topics.events[0]
-    asking = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": group})
-    try:
-        with groundwatch("score", settings.metrics.scorer.listen, folder / "score.log", own) as scorer:
-            wait_until(lambda: committed(asking, topic) > 0, 120, "the first commit")
-            time.sleep(LOADED_SECONDS)
-            before: dict[str, float] = {}
-            if server is not None:
-                assert scorer.total("groundwatch_judge_requests_total", outcome="ok") > 0, "the judge had no load"
-                assert scorer.total("groundwatch_judge_circuit_open") == 0, "the circuit is not closed"
-                server.script = hanging
-                before = unscored(scorer)
-            time.sleep(options.timeout + 1.0)
-            first, begun = committed(asking, topic), time.monotonic()
-            time.sleep(options.seconds)
-            last, ended = committed(asking, topic), time.monotonic()
-            if server is not None:
-                grown = {r: n - before.get(r, 0) for r, n in unscored(scorer).items() if n > before.get(r, 0)}
-                print(f"  while it hung: {', '.join(f'{r} {n:.0f}' for r, n in grown.items())}")
-                if not grown.keys() <= HANG_REASONS or "judge_timeout" not in grown:
-                    sys.exit(f"reasons {sorted(grown)} while the judge hung; only {sorted(HANG_REASONS)} may be there")
-    finally:
-        asking.close()
-    if last >= options.events:
+def worker(stack: ExitStack, values: dict[str, str], folder: Path, **own: str) -> tuple[Running, Consumer]:
+    """A scorer with a group of its own, and a client to ask for its commits."""
+    name = f"hang-{uuid.uuid4().hex[:8]}"
+    port = free_port()
+    environment = values | {f"GROUNDWATCH__{key}": value for key, value in own.items()}
+    environment |= {"GROUNDWATCH__SCORER__GROUP": name, "GROUNDWATCH__METRICS__SCORER__LISTEN": f"127.0.0.1:{port}"}
+    running = stack.enter_context(groundwatch("score", f"127.0.0.1:{port}", folder / f"{name}.log", environment))
+    asking = Consumer({"bootstrap.servers": values["GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS"], "group.id": name})
+    stack.callback(asking.close)
+    return running, asking
+
+
+def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, server: JudgeServer) -> list[float]:
+    """Events committed a second without a judge, and with one that hangs, one judge timeout after it began to."""
+    server.script = slow
+    with ExitStack() as stack:
+        without = worker(stack, values, folder, JUDGE__KIND="none")
+        scorer, asking = worker(
+            stack, values, folder, JUDGE__KIND="llm", JUDGE__URL=server.url, JUDGE__MODEL="scripted",
+            JUDGE__TIMEOUT_SECONDS=str(options.timeout), JUDGE__CACHE="false",
+        )  # fmt: skip
+        both = (without[1], asking)
+        wait_until(lambda: min(committed(one, TOPIC) for one in both) > WARM_EVENTS, 400, "both workers are warm")
+        assert scorer.total("groundwatch_judge_requests_total", outcome="ok") > 0, "the judge had no load"
+        assert scorer.total("groundwatch_judge_circuit_open") == 0, "the circuit is not closed"
+        server.script = hanging
+        before = unscored(scorer)
+        time.sleep(options.timeout + 1.0)
+        begun, first = time.monotonic(), [committed(one, TOPIC) for one in both]
+        time.sleep(options.seconds)
+        seconds, last = time.monotonic() - begun, [committed(one, TOPIC) for one in both]
+        grown = {r: n - before.get(r, 0) for r, n in unscored(scorer).items() if n > before.get(r, 0)}
+    print(f"  while it hung: {', '.join(f'{reason} {n:.0f}' for reason, n in grown.items())}")
+    if not grown.keys() <= HANG_REASONS or "judge_timeout" not in grown:
+        sys.exit(f"reasons {sorted(grown)} while the judge hung; only {sorted(HANG_REASONS)} may be there")
+    if max(last) >= options.events:
         sys.exit("the topic was read to its end: give more --events")
-    return (last - first) / (ended - begun)
+    return [(b - a) / seconds for a, b in zip(first, last, strict=True)]
 
 
 def main() -> None:
@@ -144,24 +144,27 @@ def main() -> None:
         names = ("scores", "flagged", "deadletter", "redrive", "labels")
         values = {
             "GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap,
-            "GROUNDWATCH__TOPICS__EVENTS": '["events"]',
+            "GROUNDWATCH__TOPICS__EVENTS": f'["{TOPIC}"]',
             **{f"GROUNDWATCH__TOPICS__{topic.upper()}": topic for topic in names},
             "GROUNDWATCH__TOPICS__PARTITIONS": str(PARTITIONS),
             "GROUNDWATCH__SCORING__METRICS": '["faithfulness", "topic_similarity"]',
             "GROUNDWATCH__SCORER__MAX_DELAY_SECONDS": "86400",
-            "GROUNDWATCH__JUDGE__KIND": "none",
-            "GROUNDWATCH__METRICS__SCORER__LISTEN": f"127.0.0.1:{free_port()}",
+            "GROUNDWATCH__EMBEDDING__THREADS": "1",
         }
         create_topics(load(None, values).settings, 30)
-        fill(cluster.bootstrap, "events", options.events)
+        fill(cluster.bootstrap, TOPIC, options.events)
         server = stack.enter_context(judge_server())
-        without, hung = [], []
+        ratios = []
         for run in range(options.runs):
-            without.append(rate(values, folder, options, None))
-            hung.append(rate(values, folder, options, server))
-            print(f"run {run + 1}: {without[-1]:.0f} events/s without a judge, {hung[-1]:.0f} with one that hangs")
-    ratio = statistics.median(hung) / statistics.median(without)
-    print(f"medians: {statistics.median(without):.0f} and {statistics.median(hung):.0f} events/s, ratio {ratio:.3f}")
+            without, hung = rates(values, folder, options, server)
+            ratios.append(hung / without)
+            print(
+                f"run {run + 1}: {without:.0f} events/s without a judge, {hung:.0f} with one that hangs, "
+                f"ratio {ratios[-1]:.3f}",
+                flush=True,
+            )
+    ratio = statistics.median(ratios)
+    print(f"median ratio {ratio:.3f}")
     if ratio < BAR:
         sys.exit(f"the ratio is below {BAR}")
 
