@@ -15,12 +15,11 @@ from redis.retry import Retry
 
 from consumer import kafka_config
 from consumer.broker_version import protocol_level
-from consumer.judging.building import api_key
 from consumer.logs import one_line, without_credentials
 from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
-from metrics.llm.judging import METRICS as LLM_METRICS
+from metrics.llm.names import METRICS as LLM_METRICS
 from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, prepared
 
@@ -189,6 +188,9 @@ def check_judge(settings: Settings) -> Iterator[Check]:
         else:
             yield Check("judge", "ok", f"{judge.kind}, in the worker itself")
         return
+    # Late: whoever has no such judge does not wait for what it is made of.
+    from consumer.judging.building import api_key
+
     try:
         key = api_key(judge)
     except ModelError as error:

@@ -21,7 +21,7 @@ from metrics import faithfulness
 from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
-from metrics.llm.judging import METRICS
+from metrics.llm.names import METRICS
 from metrics.metric import Embedder, Metric, Text
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, ready_model

@@ -22,7 +22,7 @@ from consumer.judging.remote_judge import RemoteJudge
 from consumer.settings import Settings
 from consumer.terminal_text import inert, shortened
 from metrics.interval import wilson
-from metrics.llm.judging import FAITHFULNESS
+from metrics.llm.names import FAITHFULNESS
 from metrics.model_files import ModelError
 
 UNFIT_EXIT = 3

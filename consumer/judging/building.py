@@ -23,7 +23,8 @@ from consumer.redis_values import RESULTS, RedisValues
 from consumer.settings import Redis, Settings
 from metrics.lexical.judge import LexicalJudge
 from metrics.llm.chat import Chat
-from metrics.llm.judging import METRICS, LlmJudging, Options
+from metrics.llm.judging import LlmJudging, Options
+from metrics.llm.names import METRICS
 from metrics.llm.prompts import PromptError, load_book
 from metrics.llm.verdict_cache import NoCache, VerdictCache
 from metrics.metric import Embedder

@@ -18,7 +18,7 @@ from consumer.redaction import Redactor
 from metrics.evaluation import Remote, RemoteResult
 from metrics.event import Chunk, Event
 from metrics.judge import Label
-from metrics.llm.judging import FAITHFULNESS
+from metrics.llm.names import FAITHFULNESS
 from metrics.outcome import Reason, Scored
 
 CASES = "check_cases.json"

@@ -8,7 +8,7 @@ from metrics import faithfulness
 from metrics.blank import is_blank
 from metrics.evaluation import Judged
 from metrics.event import Event
-from metrics.llm.judging import ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE, FAITHFULNESS
+from metrics.llm.names import ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE, FAITHFULNESS
 from metrics.llm.retrieval import missing_for_retrieval
 from metrics.outcome import Reason, Unscored
 

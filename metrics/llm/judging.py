@@ -19,6 +19,14 @@ from metrics.llm import relevance, retrieval
 from metrics.llm.asking import Session, Unjudged
 from metrics.llm.chat import Chat
 from metrics.llm.injection import fence, suspicious_spans
+from metrics.llm.names import (
+    ANSWER_RELEVANCE,
+    CONTEXT_PRECISION,
+    CONTEXT_RECALL,
+    CONTEXT_RELEVANCE,
+    FAITHFULNESS,
+    METRICS,
+)
 from metrics.llm.passages import Embed, rank, sources_of
 from metrics.llm.prompts import PromptBook
 from metrics.llm.splitting import claiming, resplit
@@ -30,10 +38,6 @@ from metrics.statements import claims_of
 
 log = logging.getLogger(__name__)
 
-FAITHFULNESS, ANSWER_RELEVANCE = "faithfulness", "answer_relevance"
-CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE = "context_precision", "context_recall", "context_relevance"
-METRICS = (FAITHFULNESS, ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE)
-"""What an LLM judge can score. Precision and recall come together or not at all."""
 BOUNDS = (0.0, 1.0)
 METHOD = "llm/1"
 """Version of how verdicts are asked for, beside the prompts: choice of passages, reading of replies, combination."""

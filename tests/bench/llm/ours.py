@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from queue import Empty, Queue
 
 import httpx
-from consumer.judging.chat_client import JudgeClient
-from consumer.judging.circuit import Circuit
-from consumer.judging.judge_metrics import JudgeMetrics
 from prometheus_client import CollectorRegistry
 
 from consumer.embedders import load_embedder
+from consumer.judging.chat_client import JudgeClient
+from consumer.judging.circuit import Circuit
+from consumer.judging.judge_metrics import JudgeMetrics
 from consumer.settings import Settings
 from metrics.event import Chunk, Event
 from metrics.llm.chat import Chat, Message, Reply
