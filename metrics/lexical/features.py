@@ -14,7 +14,7 @@ from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold
 
-VERSION = 1
+VERSION = 2
 """Raise it when a feature changes its meaning: the weights must then be fitted anew."""
 TRIED = 3
 """Windows whose conflicts are looked at."""
@@ -50,11 +50,22 @@ def examine(
     `similarities` of the first sources to the whole answer, where there are vectors, choose between windows that say
     the same; features and conflicts do not depend on them.
     """
-    return [_examined(text, index, sources, similarities) for text in texts]
+    statements = [_without_joints(read_sentence(text, fold(text), 0, len(text)), index) for text in texts]
+    together = _words(frozenset().union(*(statement.words for statement in statements)), index)
+    return [
+        _examined(statement, text, index, sources, similarities, together)
+        for statement, text in zip(statements, texts, strict=True)
+    ]
 
 
-def _examined(text: str, index: Index, sources: Sequence[str], similarities: Sequence[float | None]) -> Examined:
-    statement = _without_joints(read_sentence(text, fold(text), 0, len(text)), index)
+def _examined(
+    statement: Sentence,
+    text: str,
+    index: Index,
+    sources: Sequence[str],
+    similarities: Sequence[float | None],
+    together: float,
+) -> Examined:
     weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
     matches = {term: index.match(term)[0] for term in weights}
     total = sum(weights.values()) + NUMBER_WEIGHT * len(statement.numbers)
@@ -73,6 +84,7 @@ def _examined(text: str, index: Index, sources: Sequence[str], similarities: Seq
         "best_window": best.coverage if best else 0.0,
         "best_sentence": max((w.coverage for w in windows if len(w.sentences) == 1), default=0.0),
         "words": _words(statement.words, index),
+        "answer": together,
         "pairs": _pairs(statement, index),
         "novel": math.log1p(sum(_unit(t) for t in absent)),
         "names_absent": math.log1p(len(names)),

@@ -39,7 +39,8 @@ PENALTY = 10.0
 HELPER_SHARE = 0.03
 """Weight of a set of pairs or of made rows, against 1 of a set of real answers."""
 SIGNS = {
-    "coverage": 1, "best_window": 1, "best_sentence": 1, "words": 1, "pairs": 1, "novel": -1, "names_absent": -1,
+    "coverage": 1, "best_window": 1, "best_sentence": 1, "words": 1, "answer": 1, "pairs": 1,
+    "novel": -1, "names_absent": -1,
     "numbers_absent": -1, "number_conflict": -1, "negation_conflict": -1, "opposite_conflict": -1, "order_conflict": -1,
     "name_conflict": -1, "substitution": -1, "parity": -1, "speaker": -1,
 }  # fmt: skip
