@@ -205,7 +205,7 @@ def _weights(file: Any, network: Network, precision: Precision) -> Weights:
             norm(f"{prefix}.output.LayerNorm"),
         )
 
-    cheap = {"fp32": _float32, "bf16": _bfloat16, "int8": _int8}[precision]
+    cheap = dense_for(precision)
     exact = _int8 if precision == "int8" else _float32
     positions = read("embeddings.position_embeddings.weight").float()
     types = read("embeddings.token_type_embeddings.weight").float()
@@ -215,6 +215,11 @@ def _weights(file: Any, network: Network, precision: Precision) -> Weights:
         norm("embeddings.LayerNorm"),
         tuple(layer(f"encoder.layer.{i}") for i in range(network.layers)),
     )
+
+
+def dense_for(precision: Precision) -> Callable[[Tensor, Tensor], Dense]:
+    """Makes a dense layer of weight (out, in) and bias in a precision."""
+    return {"fp32": _float32, "bf16": _bfloat16, "int8": _int8}[precision]
 
 
 def _float32(weight: Tensor, bias: Tensor) -> Dense:

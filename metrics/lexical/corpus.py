@@ -12,7 +12,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Row:
     conversation: tuple[str, ...] = ()
     whole: bool = False
     contradicted: bool | None = None
+    question: str | None = None
 
 
 def fold_of(group: str, folds: int) -> int:
@@ -72,7 +73,8 @@ def labelled(data: Path, name: str) -> list[Row]:
         answer = raw.get("answer") or ""
         if raw.get("label") in (0, 1) and contexts and answer.strip():
             turns = _user_turns(raw.get("history"))
-            rows.append(Row(str(raw["id"]), contexts, answer, int(raw["label"]), str(raw.get("group")), turns))
+            row = Row(str(raw["id"]), contexts, answer, int(raw["label"]), str(raw.get("group")), turns)
+            rows.append(replace(row, question=raw.get("question")))
     return rows
 
 

@@ -117,8 +117,11 @@ class Extractor:
         return Example(features, row.label, row.group, row.contradicted)
 
 
-def fit(sets: Mapping[str, Sequence[Example]], names: Sequence[str]) -> Fitted:
-    """Weights over all sets; the intercept is without any set's offset and still to be placed (`placed`)."""
+def fit(sets: Mapping[str, Sequence[Example]], names: Sequence[str], signs: Mapping[str, int] = SIGNS) -> Fitted:
+    """Weights over all sets; the intercept is without any set's offset and still to be placed (`placed`).
+
+    `signs`: which way a feature may count at most, 1 or -1.
+    """
     sets = {name: examples for name, examples in sets.items() if len({e.label for e in examples}) == 2}
     every = np.concatenate([e.features for examples in sets.values() for e in examples])
     centre, spread = every.mean(axis=0), every.std(axis=0) + 1e-6
@@ -126,9 +129,9 @@ def fit(sets: Mapping[str, Sequence[Example]], names: Sequence[str]) -> Fitted:
     labels = np.array([e.label for examples in sets.values() for e in examples], dtype=np.float64)
     share = np.concatenate([_balance(examples, _share(name)) for name, examples in sets.items()])
     offsets = np.repeat(np.eye(len(sets)), [len(examples) for examples in sets.values()], axis=0)
-    low = np.array([0.0 if SIGNS.get(n) == 1 else -np.inf for n in names] + [-np.inf] * len(sets))
-    high = np.array([0.0 if SIGNS.get(n) == -1 else np.inf for n in names] + [np.inf] * len(sets))
-    weights = np.array([0.3 * SIGNS.get(n, 0) for n in names])
+    low = np.array([0.0 if signs.get(n) == 1 else -np.inf for n in names] + [-np.inf] * len(sets))
+    high = np.array([0.0 if signs.get(n) == -1 else np.inf for n in names] + [np.inf] * len(sets))
+    weights = np.array([0.3 * signs.get(n, 0) for n in names])
     for _ in range(ROUNDS):
         chosen = np.array([_answer_features(s, weights) for s in statements])
         solved = logistic(np.hstack([chosen, offsets]), labels, share, low, high)
@@ -174,12 +177,14 @@ def balanced_accuracy(scores: Floats, labels: npt.NDArray[np.int64], threshold: 
     return float(((scores[labels == 1] > threshold).mean() + (scores[labels == 0] <= threshold).mean()) / 2.0)
 
 
-def held_out(sets: Mapping[str, Sequence[Example]], names: Sequence[str]) -> list[Fitted]:
+def held_out(
+    sets: Mapping[str, Sequence[Example]], names: Sequence[str], signs: Mapping[str, int] = SIGNS
+) -> list[Fitted]:
     """One fit a fold, none of which saw a group of its fold."""
     fits = []
     for fold in range(FOLDS):
         rest = {name: [e for e in examples if fold_of(e.group, FOLDS) != fold] for name, examples in sets.items()}
-        fits.append(fit(rest, names))
+        fits.append(fit(rest, names, signs))
     return fits
 
 

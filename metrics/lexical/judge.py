@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
@@ -15,7 +16,7 @@ from metrics.lexical.conflicts import Conflict, Kind
 from metrics.lexical.evidence import Index, Window
 from metrics.lexical.features import VERSION, Examined, examine
 from metrics.lexical.model import Model, load_model
-from metrics.lexical.reading import read
+from metrics.lexical.reading import Passage, read
 from metrics.outcome import Reason, Unscored
 from metrics.sentences import sentence_spans
 
@@ -33,6 +34,16 @@ NEAREST = 400
 """Characters shown of a chunk that is near by its embedding only."""
 DECIDED = -0.25
 """Log-odds of support that a decisive conflict leaves at most: just unsupported, for such conflicts are often false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """A request as read: its sources (chunks, then user turns), and every statement held against them."""
+
+    sources: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    index: Index
+    examined: tuple[Examined, ...]
 
 
 class LexicalJudge:
@@ -61,17 +72,23 @@ class LexicalJudge:
         if not any(chunk.text.strip() for chunk in request.contexts):
             return Unscored(Reason.NO_CONTEXT)
         try:
-            sources = [chunk.text for chunk in request.contexts] + list(request.conversation)
-            index = Index([self._read(text) for text in sources], self.model.prior)
-            texts = [statement.text for statement in request.statements]
-            examined = examine(texts, index, sources, request.similarities)
-            verdicts = [self._verdict(one, request, sources) for one in examined]
+            studied = self.study(request)
+            verdicts = [self.verdict(one, request, studied.sources) for one in studied.examined]
         except Exception:
             log.exception("the lexical judge failed")
             return Unscored(Reason.JUDGE_ERROR)
         return Judgement(tuple(verdicts))
 
-    def _verdict(self, examined: Examined, request: JudgeRequest, sources: Sequence[str]) -> Verdict:
+    def study(self, request: JudgeRequest) -> Studied:
+        """Read contexts and statements, and compare them."""
+        sources = (*(chunk.text for chunk in request.contexts), *request.conversation)
+        passages = tuple(self._read(text) for text in sources)
+        index = Index(passages, self.model.prior)
+        texts = [statement.text for statement in request.statements]
+        return Studied(sources, passages, index, tuple(examine(texts, index, sources, request.similarities)))
+
+    def verdict(self, examined: Examined, request: JudgeRequest, sources: Sequence[str]) -> Verdict:
+        """What words alone say of one statement."""
         log_odds = self.model.support(examined.features)
         decisive = _decisive(examined)
         if decisive:
