@@ -48,6 +48,7 @@ from metrics.verifier.checkpoints import CheckpointError
 from metrics.verifier.features import CONFLICT_SIGNS, SIGNS, VERSION
 from metrics.verifier.joined import Joined
 from metrics.verifier.loading import verifier_over
+from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.progress import auroc
 from metrics.verifier.reader import Reader
 from metrics.verifier.scored import Scores, featured, opened
@@ -192,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (CheckpointError, ModelError) as error:
         sys.exit(str(error))
     encoder = load_encoder(folder, "bf16")
-    reader = Reader(verifier_over(encoder, trained.parameters, "bf16"), read_tokens(folder))
+    reader = Reader(PackedNetwork(verifier_over(encoder, trained.parameters, "bf16"), read_tokens(folder)))
     judges = lexical_folds(chosen.data)
     rows = {name: corpus.labelled(chosen.data, name)[: chosen.rows] for name in chosen.sets}
     rows |= {name: own[: chosen.rows] for name, own in kept_back_rows(chosen.data, chosen.seed).items()}
@@ -208,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "network_sha256": checksum,
         "rows": {name: len(of_set) for name, of_set in support.items()},
     }
-    (chosen.to / JOINED).write_text(joined.content_of(model, made), encoding="utf-8")
+    (chosen.to / JOINED).write_text(joined.content_of(model, curve, made), encoding="utf-8")
     print(f"wrote {chosen.to / JOINED}")
 
 

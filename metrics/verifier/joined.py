@@ -18,15 +18,15 @@ from metrics.verifier.features import CONFLICT_SIGNS, SIGNS, VERSION
 class Joined:
     """Log-odds of support are `intercept` + Σ weight · feature; 0 is the shipped threshold of a statement.
 
-    `conflict` tells contradicted from not found, of what is not supported. `answer`: the curve of whole answers;
-    `threshold`: the probability of faithfulness under which an answer is flagged.
+    `conflict` tells contradicted from not found, of what is not supported. `answer`: the curve of whole answers, None
+    where none was fitted; `threshold`: the probability of faithfulness under which an answer is flagged.
     """
 
     weights: Mapping[str, float]
     intercept: float
     conflict: Mapping[str, float]
     conflict_intercept: float
-    answer: Curve
+    answer: Curve | None
     threshold: float
     digest: str
     """8 hex digits of all of this: part of the judge's identity."""
@@ -38,14 +38,14 @@ class Joined:
         return self.conflict_intercept + sum(weight * features[name] for name, weight in self.conflict.items())
 
 
-def content_of(joined: Joined, made: Mapping[str, object]) -> str:
-    """The file's text. `made`: command, data and rows, for whoever reads it."""
+def content_of(joined: Joined, curve: Curve, made: Mapping[str, object]) -> str:
+    """The file's text, with the curve of whole answers. `made`: command, data and rows, for whoever reads it."""
     fields = {
         **made,
         "features_version": VERSION,
         "support": {"intercept": joined.intercept, "weights": joined.weights},
         "contradiction": {"intercept": joined.conflict_intercept, "weights": joined.conflict},
-        "answer": {"slope": joined.answer.slope, "intercept": joined.answer.intercept, "many": joined.answer.many},
+        "answer": {"slope": curve.slope, "intercept": curve.intercept, "many": curve.many},
         "threshold": joined.threshold,
     }
     return json.dumps(fields, ensure_ascii=False, indent=2) + "\n"

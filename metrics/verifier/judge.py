@@ -39,16 +39,13 @@ class LocalJudge:
     reader: Reader
     joined: Joined
     network: str
-    """Names base and trained weights: part of the identity."""
+    """Names base and trained weights, or a foreign model: part of the identity."""
+    name: str = "local"
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def name(self) -> str:
-        return "local"
-
-    @property
     def identity(self) -> str:
-        return f"local/{VERSION}/{self.network}/{self.joined.digest} {self.lexical.identity}"
+        return f"{self.name}/{VERSION}/{self.network}/{self.joined.digest} {self.lexical.identity}"
 
     def judge(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
         """One judgement a request, in order. Without a context with text: `unscored(no_context)`."""
@@ -120,11 +117,11 @@ class LocalJudge:
         whole = in_the_light_of(question, statement)
         offset = len(whole) - len(statement)
         words = list(_WORD.finditer(statement))
-        ends = self.reader.tokens.cut([whole[: offset + m.end()] for m in words]) if words else []
-        starts = self.reader.tokens.cut([whole[: offset + m.start()] for m in words]) if words else []
+        starts = self.reader.network.lengths([whole[: offset + m.start()] for m in words])
+        ends = self.reader.network.lengths([whole[: offset + m.end()] for m in words])
         found: list[tuple[int, int]] = []
         for word, before, until in zip(words, starts, ends, strict=True):
-            marks = held.marks[len(before) : max(len(until), len(before) + 1)]
+            marks = held.marks[before : max(until, before + 1)]
             if len(marks) and float(marks.max()) >= MARKED:
                 if found and not statement[found[-1][1] : word.start()].strip():
                     found[-1] = (found[-1][0], word.end())
@@ -134,6 +131,8 @@ class LocalJudge:
 
     def faithful_probability(self, judgement: Judgement) -> float | Unscored:
         """Calibrated probability that the whole answer is faithful, in [0, 1]."""
+        if self.joined.answer is None:
+            return Unscored(Reason.NOT_CONFIGURED)
         if not judgement.verdicts:
             return Unscored(Reason.NO_CLAIMS)
         return self.joined.answer.probability(answer_log_odds(judgement.verdicts), len(judgement.verdicts))

@@ -1,4 +1,4 @@
-"""Statements held against windows of their contexts: tokenise, narrow, pack, run, and give every reading back."""
+"""Statements held against windows of their contexts: cut, narrow, ask a network, and give every reading back."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from metrics.embedding import batches
 from metrics.language import UNSPACED
 from metrics.lexical.evidence import Index
 from metrics.lexical.reading import Passage, Sentence
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
-from metrics.tokens import Tokens
-from metrics.verifier.network import Verifier, read
-from metrics.verifier.packing import PREMISE_TOKENS, STATEMENT_TOKENS, Row, pack
-from metrics.verifier.windows import FEW, Placed, Window, chosen, coverages, windows_of
+from metrics.verifier.windows import FEW, SIZE, Placed, Span, Window, chosen, coverages, windows_of
 
-BUDGET = 4096
-"""Tokens of one pass."""
-STATEMENTS = 12
-"""Statements of one row: more only make its attention larger."""
 CHUNKS_KEPT = 1024
 SHORT, SHORT_WIDE = 5, 10
 """Words (characters in scripts without spaces) up to which a statement means little without its question."""
@@ -33,12 +25,29 @@ SHORT, SHORT_WIDE = 5, 10
 Embed = Callable[[Sequence[Text]], Sequence[Vector | Unscored]]
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A context as windows, each with its token ids."""
+Asked = tuple[str, Sequence[str]]
+"""A premise, and statements about it."""
 
-    windows: tuple[Window, ...]
-    ids: tuple[tuple[int, ...], ...]
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a network says of a statement and a premise. `classes`: probabilities of supported, not_found, contradicted.
+    `marks`: probability that a token is unsupported, one for each token; empty where the network marks nothing."""
+
+    classes: tuple[float, float, float]
+    marks: npt.NDArray[np.float32]
+
+
+class Opinions(Protocol):
+    """A network that judges statements by one premise."""
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        ...
+
+    def opinions(self, asked: Sequence[Asked]) -> list[list[Opinion]]:
+        """One opinion a statement, in order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,85 +88,57 @@ _WIDE = re.compile(f"[{UNSPACED}]")
 
 
 class Reader:
-    """One verifier over one tokeniser. Not safe for several threads at once."""
+    """Any network over windows. Not safe for several threads at once."""
 
-    def __init__(self, verifier: Verifier, tokens: Tokens, embed: Embed | None = None) -> None:
-        """`embed` finds similar windows where there are many; without it, words alone choose."""
-        self.verifier, self.tokens = verifier, tokens
-        self._embed = embed
-        self._kept: Callable[[str, tuple[tuple[int, int], ...]], Cut] = lru_cache(maxsize=CHUNKS_KEPT)(self._cut)
+    def __init__(self, network: Opinions, embed: Embed | None = None, size: int = SIZE) -> None:
+        """`embed` finds similar windows where there are many; without it, words alone choose. `size`: of a window."""
+        self.network = network
+        self._embed, self._size = embed, size
+        self._kept: Callable[[str, tuple[Span, ...]], tuple[Window, ...]] = lru_cache(maxsize=CHUNKS_KEPT)(self._cut)
 
     def read(self, questions: Sequence[Question]) -> list[list[list[Held]]]:
         """For every question, for every statement: its readings, best covered window first."""
-        rows: list[Row] = []
-        places: list[list[tuple[int, int, int]]] = []
-        found: list[list[list[Held | None]]] = []
-        placed_of: list[list[Placed]] = []
-        chosen_of: list[list[list[int]]] = []
-        covered_of: list[list[list[float]]] = []
-        for q, question in enumerate(questions):
-            cuts = [
-                self._kept(text, tuple((s.start, s.end) for s in passage.sentences))
-                for text, passage in zip(question.sources, question.passages, strict=True)
+        plans = [self._plan(question) for question in questions]
+        asked: list[Asked] = []
+        whose: list[tuple[int, int, list[int]]] = []
+        for q, (question, plan) in enumerate(zip(questions, plans, strict=True)):
+            for w, placed in enumerate(plan.windows):
+                own = [k for k, choice in enumerate(plan.chosen) if w in choice]
+                if own:
+                    text = question.sources[placed.source][placed.window.start : placed.window.end]
+                    asked.append((" ".join(text.split()), [question.texts[k] for k in own]))
+                    whose.append((q, w, own))
+        said: dict[tuple[int, int, int], Opinion] = {}
+        for (q, w, own), opinions in zip(whose, self.network.opinions(asked), strict=True):
+            said |= {(q, w, k): opinion for k, opinion in zip(own, opinions, strict=True)}
+        return [
+            [
+                [_held(plan.windows[w], plan.covered[k][w], said[q, w, k]) for w in choice]
+                for k, choice in enumerate(plan.chosen)
             ]
-            placed = [
-                Placed(k, window, question.passages[k].sentences[window.first : window.last])
-                for k, cut in enumerate(cuts)
-                for window in cut.windows
-            ]
-            premises = [ids for cut in cuts for ids in cut.ids]
-            covered = [coverages(s, question.index, placed) for s in question.statements]
-            similar = self._similar(question, placed)
-            wanted = [chosen(c, similar[k] if similar is not None else None) for k, c in enumerate(covered)]
-            statements = [ids[:STATEMENT_TOKENS] for ids in self.tokens.cut(question.texts)] if question.texts else []
-            found.append([[None] * len(w) for w in wanted])
-            placed_of.append(placed)
-            chosen_of.append(wanted)
-            covered_of.append(covered)
-            for w in range(len(placed)):
-                own = [k for k, choice in enumerate(wanted) if w in choice]
-                for at in range(0, len(own), STATEMENTS):
-                    part = own[at : at + STATEMENTS]
-                    rows.append(Row(premises[w], [statements[k] for k in part]))
-                    places.append([(q, k, wanted[k].index(w)) for k in part])
-        for batch in batches([row.length for row in rows], BUDGET):
-            for r, (classes, marks) in zip(batch, self._run([rows[i] for i in batch]), strict=True):
-                for (q, k, n), probabilities, mark in zip(places[r], classes, marks, strict=True):
-                    w = chosen_of[q][k][n]
-                    found[q][k][n] = Held(placed_of[q][w], covered_of[q][k][w], probabilities, mark)
-        return [[[h for h in statement if h is not None] for statement in question] for question in found]
+            for q, plan in enumerate(plans)
+        ]
 
-    def _run(self, rows: Sequence[Row]) -> list[tuple[list[tuple[float, float, float]], list[npt.NDArray[np.float32]]]]:
-        """For each row: class probabilities and token marks of its statements."""
-        batch = pack(rows, self.tokens.before[0], self.tokens.after[-1])
-        with torch.inference_mode():
-            reading = read(self.verifier, batch)
-            classes = torch.softmax(reading.classes.float(), 1).tolist()
-            marks = torch.sigmoid(reading.tokens.float()).numpy()
-        found = []
-        number = at = 0
-        for row in rows:
-            own: list[tuple[float, float, float]] = []
-            of_row: list[npt.NDArray[np.float32]] = []
-            for statement in row.statements:
-                length = min(len(statement), STATEMENT_TOKENS) + 2
-                supported, not_found, contradicted = classes[number]
-                own.append((supported, not_found, contradicted))
-                of_row.append(marks[at + 1 : at + length - 1])
-                number, at = number + 1, at + length
-            found.append((own, of_row))
-        return found
+    def _plan(self, question: Question) -> _Plan:
+        """The windows of a question's sources, and which of them each statement is held against."""
+        windows = [
+            Placed(source, window, passage.sentences[window.first : window.last])
+            for source, (text, passage) in enumerate(zip(question.sources, question.passages, strict=True))
+            for window in self._kept(text, tuple((s.start, s.end) for s in passage.sentences))
+        ]
+        covered = [coverages(statement, question.index, windows) for statement in question.statements]
+        similar = self._similar(question, windows)
+        picked = [chosen(c, None if similar is None else similar[k]) for k, c in enumerate(covered)]
+        return _Plan(windows, covered, picked)
 
-    def _cut(self, text: str, spans: tuple[tuple[int, int], ...]) -> Cut:
-        windows = windows_of(text, spans, lambda texts: [len(ids) for ids in self.tokens.cut(texts)] if texts else [])
-        ids = self.tokens.cut([" ".join(text[w.start : w.end].split()) for w in windows]) if windows else []
-        return Cut(tuple(windows), tuple(tuple(i[:PREMISE_TOKENS]) for i in ids))
+    def _cut(self, text: str, spans: tuple[Span, ...]) -> tuple[Window, ...]:
+        return tuple(windows_of(text, spans, self.network.lengths, self._size))
 
-    def _similar(self, question: Question, placed: Sequence[Placed]) -> npt.NDArray[np.float64] | None:
+    def _similar(self, question: Question, windows: Sequence[Placed]) -> npt.NDArray[np.float64] | None:
         """Cosines (statements, windows); None where nothing is to be chosen or a vector is missing."""
-        if self._embed is None or len(placed) <= FEW or not question.texts:
+        if self._embed is None or len(windows) <= FEW or not question.texts:
             return None
-        texts = [Text("passage", question.sources[p.source][p.window.start : p.window.end]) for p in placed]
+        texts = [Text("passage", question.sources[p.source][p.window.start : p.window.end]) for p in windows]
         vectors = self._embed([*(Text("query", t) for t in question.texts), *texts])
         arrays = [np.asarray(v, np.float64) for v in vectors if not isinstance(v, Unscored)]
         if len(arrays) < len(vectors):
@@ -165,3 +146,16 @@ class Reader:
         matrix = np.stack(arrays)
         count = len(question.texts)
         return np.asarray(matrix[:count] @ matrix[count:].T)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`covered[k][w]`: share of statement k's words in window w; `chosen[k]`: the windows that k is held against."""
+
+    windows: Sequence[Placed]
+    covered: Sequence[Sequence[float]]
+    chosen: Sequence[Sequence[int]]
+
+
+def _held(placed: Placed, coverage: float, opinion: Opinion) -> Held:
+    return Held(placed, coverage, opinion.classes, opinion.marks)

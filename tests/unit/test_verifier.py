@@ -30,6 +30,7 @@ from metrics.verifier.judge import LocalJudge, question_of
 from metrics.verifier.label_order import PAIRS, faults, label_order
 from metrics.verifier.loading import verifier_over
 from metrics.verifier.network import initial, read
+from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.packing import Row, pack
 from metrics.verifier.reader import Held, Question, Reader, in_the_light_of
 from metrics.verifier.scored import featured, opened
@@ -49,7 +50,7 @@ def reader() -> Reader:
     encoder, tensors = tiny_base()
     parameters = initial(tensors, encoder.network, 1)
     parameters["classes.weight"] *= 6.0  # opinions, so that the three classes all occur
-    return Reader(verifier_over(encoder, parameters, "fp32"), tiny_tokens())
+    return Reader(PackedNetwork(verifier_over(encoder, parameters, "fp32"), tiny_tokens()))
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +155,11 @@ def test_the_reader_gives_what_the_network_says_of_each_window(reader: Reader, j
             text = studied.sources[held.placed.source][held.placed.window.start : held.placed.window.end]
             seen.append((text, statement.text, held.classes))
     for text, statement_text, classes in seen:
-        premise, own = reader.tokens.cut([text, statement_text])
+        network = reader.network
+        assert isinstance(network, PackedNetwork)
+        premise, own = network.tokens.cut([text, statement_text])
         with torch.no_grad():
-            logits = read(reader.verifier, pack([Row(premise, [own])], 0, 2)).classes
+            logits = read(network.verifier, pack([Row(premise, [own])], 0, 2)).classes
         assert classes == pytest.approx(torch.softmax(logits, 1)[0].tolist(), abs=1e-4)
     assert seen
 
@@ -201,7 +204,7 @@ def test_no_window_at_all_gives_finite_features() -> None:
 def test_the_joining_model_reads_back_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "joined.json"
     model = replace(ONLY_NETWORK, weights={"words": 0.5, "network": 0.25}, answer=Curve(0.7, -0.1, 0.2))
-    path.write_text(joined.content_of(model, {"command": "c"}))
+    path.write_text(joined.content_of(model, Curve(0.7, -0.1, 0.2), {"command": "c"}))
     again = joined.read(path)
     assert replace(again, digest="0") == model
     for change, says in (
@@ -209,7 +212,7 @@ def test_the_joining_model_reads_back_what_it_wrote(tmp_path: Path) -> None:
         ({"support": {"weights": {"luck": 1}, "intercept": 0}}, "cannot be read"),
         ({"support": {"weights": {"words": float("nan")}, "intercept": 0}}, "cannot be read"),
     ):
-        path.write_text(json.dumps(json.loads(joined.content_of(model, {})) | change))
+        path.write_text(json.dumps(json.loads(joined.content_of(model, CURVE, {})) | change))
         with pytest.raises(ModelError, match=says):
             joined.read(path)
 
@@ -304,7 +307,7 @@ def test_a_request_that_breaks_the_network_costs_the_others_nothing(judge: Local
                 raise RuntimeError("broken")
             return super().read(questions)
 
-    fragile = LocalJudge(judge.lexical, Breaking(reader.verifier, reader.tokens), ONLY_NETWORK, "tiny")
+    fragile = LocalJudge(judge.lexical, Breaking(reader.network), ONLY_NETWORK, "tiny")
     found = fragile.judge([request("It is open."), request("poison"), request("It is closed.")])
     assert found[1] == Unscored(Reason.JUDGE_ERROR)
     assert isinstance(found[0], Judgement)
@@ -316,7 +319,10 @@ def test_a_network_gone_mad_is_non_finite_never_a_number(reader: Reader, judge: 
     parameters = initial(tensors, encoder.network, 1)
     parameters["classes.bias"] = torch.full((3,), float("nan"))
     mad = LocalJudge(
-        judge.lexical, Reader(verifier_over(encoder, parameters, "fp32"), tiny_tokens()), ONLY_NETWORK, "mad"
+        judge.lexical,
+        Reader(PackedNetwork(verifier_over(encoder, parameters, "fp32"), tiny_tokens())),
+        ONLY_NETWORK,
+        "mad",
     )
     assert mad.judge([request("It is open.")]) == [Unscored(Reason.NON_FINITE)]
 
@@ -359,7 +365,7 @@ def test_features_are_kept_so_that_a_fit_can_go_on(judge: LocalJudge, reader: Re
         def read(self, questions: Sequence[Question]) -> list[list[list[Held]]]:
             raise AssertionError("everything is known")
 
-    again = list(featured("s", rows, [judge.lexical], Never(reader.verifier, reader.tokens), opened(path, "state")))
+    again = list(featured("s", rows, [judge.lexical], Never(reader.network), opened(path, "state")))
     assert again == first
     assert all(len(features) == 2 for _, features in first)
     assert opened(path, "other").known == {}

@@ -1,0 +1,218 @@
+"""How the local verifier does beside the lexical judge, on the same rows, with paired intervals.
+
+    python -m tests.bench.local_judge --network build/verifier/verifier.safetensors [--sets NAME ...] [--rows N]
+
+The network never saw any of these sets. What joins it with words is fitted by folds: a row of a set that is fitted on
+is scored by weights that saw no group of its fold, all others by weights over all fitted sets. Readings are kept in
+features.jsonl beside the network: an interrupted run goes on. Intervals: 95 %, bootstrap over groups.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from metrics.encoder import load_encoder
+from metrics.event import Chunk
+from metrics.judge import Judgement, JudgeRequest, Statement
+from metrics.lexical import corpus
+from metrics.lexical.corpus import Row, fold_of
+from metrics.lexical.features import VERSION as LEXICAL_VERSION
+from metrics.lexical.fit import FOLDS, Fitted, balanced_accuracy, fit, held_out, placed
+from metrics.lexical.judge import LexicalJudge
+from metrics.model_files import read_manifest
+from metrics.model_store import default_dir, ready_model
+from metrics.packaged_model import NAME as BASE
+from metrics.tokens import read_tokens
+from metrics.verifier import weights_file
+from metrics.verifier.features import SIGNS, VERSION
+from metrics.verifier.fit import (
+    NAMES,
+    answer_curve,
+    conflict_fit,
+    example_sets,
+    joined_of,
+    kept_back_rows,
+    lexical_folds,
+)
+from metrics.verifier.judge import LocalJudge
+from metrics.verifier.loading import verifier_over
+from metrics.verifier.packed import PackedNetwork
+from metrics.verifier.reader import Reader
+from metrics.verifier.scored import featured, opened
+from metrics.verifier.sources import pairs
+from tests.bench.chinese_pairs import TAX, minimal_pairs
+from tests.bench.judges import SETS, auroc
+from tests.services import SHARED
+
+Floats = npt.NDArray[np.float64]
+RESAMPLES = 500
+POOLS = {
+    "real RAG answers": ("ragtruth_qa_part", "mtrag_part"),
+    "edits and paraphrase": ("summedits_part", "falke_rank19", "q2_wow", "qags"),
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Log-odds of the rows of a set, by words alone, by the network alone and joined."""
+
+    labels: npt.NDArray[np.int64]
+    groups: tuple[str, ...]
+    methods: Mapping[str, Floats]
+
+
+def paired(scored: Scored, one: str, other: str, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % of the difference of two methods' AUROC over resamples of whole groups."""
+    members: dict[str, list[int]] = {}
+    for k, group in enumerate(scored.groups):
+        members.setdefault(group, []).append(k)
+    groups = [np.array(m) for m in members.values()]
+    drawn: list[float] = []
+    while len(drawn) < RESAMPLES:
+        at = np.concatenate([groups[g] for g in rng.integers(0, len(groups), len(groups))])
+        labels = scored.labels[at]
+        if 0 < labels.sum() < len(labels):
+            drawn.append(auroc(labels, scored.methods[one][at]) - auroc(labels, scored.methods[other][at]))
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def line_of(name: str, scored: Scored, rng: np.random.Generator) -> str:
+    points = {method: auroc(scored.labels, values) for method, values in scored.methods.items()}
+    low, high = paired(scored, "joined", "words", rng)
+    accuracy = balanced_accuracy(scored.methods["joined"], scored.labels, 0.0)
+    return (
+        f"| {name} | {len(scored.labels)} | {points['words']:.3f} | {points['network']:.3f} | {points['joined']:.3f} | "
+        f"{points['joined'] - points['words']:+.3f} [{low:+.3f}, {high:+.3f}] | {accuracy:.3f} |"
+    )
+
+
+def pooled(results: Mapping[str, Scored], names: Sequence[str]) -> Scored | None:
+    """The rows of several sets put together; None where one is missing."""
+    if any(name not in results for name in names):
+        return None
+    parts = [results[name] for name in names]
+    return Scored(
+        np.concatenate([p.labels for p in parts]),
+        tuple(f"{name}/{g}" for name, p in zip(names, parts, strict=True) for g in p.groups),
+        {m: np.concatenate([p.methods[m] for p in parts]) for m in parts[0].methods},
+    )
+
+
+def sampled(rows: Sequence[Row], most: int | None) -> list[Row]:
+    """All rows, or so many at random, the same in every run."""
+    return list(rows) if most is None or len(rows) <= most else random.Random(1).sample(list(rows), most)
+
+
+def chinese_inference(data: Path, most: int) -> list[Row]:
+    raw = list(pairs(data, "nli_ocnli_zh"))
+    rows = []
+    for k, r in enumerate(raw):
+        group = hashlib.sha256(r["premise"].encode()).hexdigest()
+        label = int(r["label"] == "entailment")
+        rows.append(Row(str(k), (r["premise"],), r["hypothesis"], label, group, whole=True))
+    return sampled(rows, most)
+
+
+def minimal_rows(count: int) -> list[Row]:
+    rows = []
+    for k, pair in enumerate(minimal_pairs(count)):
+        for label, text in ((1, pair.true), (0, pair.false)):
+            rows.append(Row(f"{k}-{label}", (pair.passage,), text, label, str(k), whole=True))
+    return rows
+
+
+def scored_by(
+    rows: Sequence[tuple[Row, Sequence[Mapping[str, float]]]], fits: Sequence[Fitted], shift: float
+) -> Scored:
+    """A row of fold k by `fits[k]`."""
+    alone = {one: Fitted(np.array([float(n == one) for n in NAMES]), 0.0) for one in ("words", "network")}
+    features = [np.array([[f[n] for n in NAMES] for f in of_row]) for _, of_row in rows]
+    methods = {name: np.array([f.answer(x) for x in features]) for name, f in alone.items()}
+    methods["joined"] = np.array(
+        [fits[fold_of(row.group, len(fits))].answer(x) - shift for (row, _), x in zip(rows, features, strict=True)]
+    )
+    return Scored(np.array([row.label for row, _ in rows]), tuple(row.group for row, _ in rows), methods)
+
+
+def seconds_a_statement(judge: LocalJudge, rows: Sequence[Row]) -> float:
+    """Wall time a statement: 16 answers of four statements, three contexts of 200 words each, chunks known."""
+    words = " ".join(text for row in rows for text in row.contexts).split()
+    chunks = [Chunk(" ".join(words[at : at + 200])) for at in range(0, min(len(words), 48 * 200), 200)]
+    statements = [s for s in (row.answer for row in rows) if 30 < len(s) < 200][:64]
+    asked = []
+    for k in range(16):
+        four = tuple(Statement(s, 0, len(s)) for s in statements[4 * k : 4 * k + 4])
+        three = tuple(chunks[(3 * k + j) % len(chunks)] for j in range(3))
+        asked.append(JudgeRequest(None, four, three))
+    judge.judge(asked)
+    started = time.perf_counter()
+    judge.judge(asked)
+    return (time.perf_counter() - started) / sum(len(a.statements) for a in asked)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--network", type=Path, required=True, help="verifier.safetensors, of metrics.verifier.fit")
+    parser.add_argument("--data", type=Path, default=SHARED / "data")
+    parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--rows", type=int, help="at most so many rows of a set, at random")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    folder = ready_model(default_dir(os.environ), BASE)
+    base = read_manifest(folder).revision[:12]
+    trained = weights_file.read(chosen.network, base)
+    reader = Reader(
+        PackedNetwork(verifier_over(load_encoder(folder, "bf16"), trained.parameters, "bf16"), read_tokens(folder))
+    )
+    scores = opened(chosen.network.parent / "features.jsonl", f"{trained.digest} {VERSION} {LEXICAL_VERSION}")
+    judges, shipped = lexical_folds(chosen.data), LexicalJudge()
+    rows = {name: sampled(corpus.labelled(chosen.data, name), chosen.rows) for name in chosen.sets}
+    fitted_on = {name: rows[name] for name in corpus.LABELLED if name in rows}
+    fitted_on |= {name: sampled(own, chosen.rows) for name, own in kept_back_rows(chosen.data, 20261130).items()}
+    support, conflict = example_sets(fitted_on, judges, reader, scores)
+    fits = held_out(support, NAMES, SIGNS)
+    shift, whole = placed(support, fits), fit(support, NAMES, SIGNS)
+    rows["nli_ocnli_zh"], rows["chinese minimal pairs"] = chinese_inference(chosen.data, 1000), minimal_rows(240)
+    rng = np.random.default_rng(20261130)
+    print(
+        "| set | n | words | network | joined | joined − words | balanced accuracy |",
+        "|---|---|---|---|---|---|---|",
+        sep="\n",
+    )
+    results: dict[str, Scored] = {}
+    for name, own in rows.items():
+        of_folds = name in corpus.LABELLED
+        read = list(featured(name, own, judges if of_folds else [shipped], reader, scores))
+        results[name] = scored_by(read, fits if of_folds else [whole], shift)
+        print(line_of(name + ("*" if of_folds else ""), results[name], rng), flush=True)
+    for name, names in POOLS.items():
+        if (together := pooled(results, names)) is not None:
+            print(line_of(f"**{name}**", together, rng))
+    curve, threshold, line = answer_curve(support, fits, shift)
+    print(line)
+    model = joined_of(whole, shift, conflict_fit(conflict), curve, threshold)
+    judge = LocalJudge(shipped, reader, model, f"{base}/{trained.digest}")
+    for passage, statement in TAX:
+        request = JudgeRequest(None, (Statement(statement, 0, len(statement)),), (Chunk(passage),))
+        (found,) = judge.judge([request])
+        assert isinstance(found, Judgement)
+        verdict = found.verdicts[0]
+        print(f"«{statement}»: {verdict.label} ({verdict.probability:.2f}), {verdict.reason}")
+    print(f"{1e3 * seconds_a_statement(judge, rows['wice_claims']):.1f} ms a statement, folds {FOLDS}")
+
+
+if __name__ == "__main__":
+    main()
