@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.event import Chunk
@@ -67,6 +67,7 @@ def request(
 # Windows
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(20, 60))
 def test_every_sentence_lies_in_a_window_that_fits(lengths: list[int], size: int) -> None:
     sentences = ["w" + " w" * (n - 1) + "." for n in lengths]

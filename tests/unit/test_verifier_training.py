@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.verifier import checkpoints, edits, examples, sources
@@ -68,6 +68,7 @@ def test_true_edits_keep_numbers_and_names() -> None:
     assert led.text.endswith(CHINESE)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.text(max_size=60), st.integers(0, 5))
 def test_no_text_breaks_an_edit(sentence: str, text: str, seed: int) -> None:
     for edit in (*FALSE, *TRUE, edits.added, edits.renaming(["Oslo"])):
