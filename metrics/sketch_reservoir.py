@@ -24,7 +24,7 @@ PARTS: tuple[Part, ...] = ("question", "context")
 
 SLICES = 6
 """A window is this many slices; the one that it begins in counts whole."""
-SLICE_KEPT = 48
+SLICE_KEPT = 64
 """Answers of one slice and segment whose sketches are kept."""
 WINDOW_KEPT = 256
 """Answers of one window and segment that are compared at the most."""
