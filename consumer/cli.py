@@ -21,6 +21,8 @@ COMMANDS = {
     "models": "Prepare, list and verify the models.",
     "prompts": "Show and adapt the prompts of the LLM judge.",
     "judge-check": "Try the LLM judge on cases with known verdicts.",
+    "calibrate": "Score a validated set; write a baseline with thresholds.",
+    "correlate": "Agreement of each metric with human ratings.",
     "score-file": "Score a file of events.",
     "send": "Put a file of events on the topic.",
     "demo": "The main job on embedded services, with an incident.",

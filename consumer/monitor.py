@@ -111,6 +111,7 @@ class Monitor:
             counters = list(self._exposition.counters(counting))
             counters += [definition_info(rolling.definitions), definition_since(rolling.definitions)]
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
+        yield from self._exposition.thresholds(self._book.thresholds() if rebuilt is not None else ())
         yield from counters
         yield from change_families(*self._book.change_counts(), self._book.segment_keys)
         yield from drift_families(self._book.drift() if rebuilt is not None else (), self._book.segment_keys)

@@ -109,6 +109,8 @@ class CountedRecord:
     """Not checked: who decodes a sketch finds out."""
     conflicts: int = 0
     evasive: bool = False
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """As they stand in the record: looked at only where they are shown."""
 
 
 class RecordRejected(Exception):
@@ -181,6 +183,7 @@ def _counted(data: dict[str, Any]) -> CountedRecord:
         sketch if type(sketch := get("sketch")) is dict else _NONE,
         _whole(get("conflicts", 0)),
         get("evasive") is True,
+        get("thresholds", _NONE),
     )
 
 

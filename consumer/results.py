@@ -72,6 +72,7 @@ class Results:
     def __init__(
         self,
         settings: Settings,
+        thresholds: ThresholdTable,
         definitions: Mapping[str, str],
         versions: Mapping[str, str],
         wall_clock: Callable[[], float],
@@ -80,7 +81,7 @@ class Results:
         self._definitions = definitions
         self._versions = versions
         self._wall_clock = wall_clock
-        self._thresholds = ThresholdTable(settings.thresholds)
+        self._thresholds = thresholds
         self._audit = Audit(settings.cases.audit_share, settings.sampling.salt, settings.cases.audit_per_hour)
 
     def of(

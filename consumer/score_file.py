@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from consumer.case_file import CaseFile
-from consumer.decode import DecodeError, Decoder
+from consumer.decode import Decoded, DecodeError
 from consumer.decoding.reasons import Refusal
 from consumer.intake import Sampled
 from consumer.record import Position, ScoreRecord
-from consumer.redaction import Redactor
 from consumer.results import Results
 from consumer.segments import Segmenter
 from metrics.evaluation import Evaluation, Evaluator, merged
@@ -125,12 +124,24 @@ def lines(name: str, stream: Source, consumed: Callable[[], int], max_bytes: int
         raise FileUnusable(f"{name}: the gzip data is damaged after line {number}: {error}") from None
 
 
+class Decodes(Protocol):
+    """What `consumer.decode.Decoder` does, or something in front of it."""
+
+    def decode(self, value: bytes, *, fallback_id: str, broker_time: float | None) -> Decoded: ...
+
+
+class Redacts(Protocol):
+    """What `consumer.redaction.Redactor` does, or something around it."""
+
+    def redact(self, event: Event) -> Event: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Decode, redact, segment and score as the stream does; every event, so all probabilities are 1."""
 
-    decoder: Decoder
-    redactor: Redactor
+    decoder: Decodes
+    redactor: Redacts
     segmenter: Segmenter
     evaluator: Evaluator
     results: Results

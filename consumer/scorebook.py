@@ -23,6 +23,7 @@ from metrics.dedup import Dedup, Seen
 from metrics.drift_watch import DriftReading, DriftWatch
 from metrics.rolling import Rolling, Spans
 from metrics.sketch_reservoir import Reservoirs, Sampled
+from metrics.thresholds_seen import InForce, ThresholdsSeen
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +66,18 @@ class Scorebook:
         self._sketches = self._no_sketches()
         self._rolling = self._empty()
         self._dedup = Dedup(self._horizon)
+        self._thresholds = ThresholdsSeen(sorted(self._known))
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Rolling, Counting]]:
         """Windows and counters, for reading; records wait meanwhile."""
         with self._lock:
             yield self._rolling, self._counting
+
+    def thresholds(self) -> list[InForce]:
+        """In force by the newest record of each segment."""
+        with self._lock:
+            return self._thresholds.read()
 
     def reset(self) -> None:
         """Forget windows and ids: they are about to be read back, or belong to somebody else now. Counters stay."""
@@ -79,6 +86,7 @@ class Scorebook:
             self._dedup = Dedup(self._horizon)
             self._changes.forget()
             self._sketches = self._no_sketches()
+            self._thresholds = ThresholdsSeen(sorted(self._known))
         self._drift.forget()
 
     def restored(self) -> None:
@@ -161,6 +169,7 @@ class Scorebook:
         counting.add(record, segment, rolling.definitions, at)
         self._changes.add(record, segment, rolling.definitions, at)
         self._sample(record, segment, at, now)
+        self._thresholds.note(segment, at, record.thresholds)
         if seen is Seen.CONFLICT:
             return "conflict"
         return "future" if record.event_time > arrival + self._future else "counted"
@@ -182,6 +191,7 @@ class Scorebook:
                     counting.note(record, segment, at)
                     self._changes.learn(record, segment, rolling.definitions, at)
                     self._sample(record, segment, at, now)
+                    self._thresholds.note(segment, at, record.thresholds)
                 except RecordRejected:
                     # It was counted and logged when it was live.
                     continue

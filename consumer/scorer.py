@@ -61,6 +61,7 @@ class Parts:
     intake: Intake
     metrics: ScorerMetrics
     pulse: Pulse
+    results: Results
     handover: Handover | None = None
     """To the remote judge, where there is one."""
 
@@ -75,7 +76,6 @@ class Scorer:
         *,
         now: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
-        versions: Mapping[str, str],
     ) -> None:
         self._consumer = parts.consumer
         self._outputs = parts.outputs
@@ -89,8 +89,7 @@ class Scorer:
         self._now = now
         self._wall_clock = wall_clock
         self._evaluator = parts.evaluator
-        self._definitions = parts.evaluator.definitions
-        self._results = Results(settings, self._definitions, versions, wall_clock)
+        self._results = parts.results
         self._offsets = Offsets()
         self._first_keys = KeyCheck(until=ALL_KEYS)
         self._kept_keys = KeyCheck()

@@ -24,12 +24,15 @@ from consumer.judging.remote_judge import RemoteJudge
 from consumer.outputs import OutputImpossible, Outputs
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
+from consumer.results import Results
 from consumer.sampling import Sampler
 from consumer.scorer import Parts, Scorer, ScorerStopped
 from consumer.scorer_metrics import ScorerMetrics
 from consumer.segments import Segmenter
 from consumer.settings import Settings
 from consumer.stopping import Stopping, leave_after
+from consumer.thresholds import ThresholdTable, thresholds_in_force
+from metrics.baseline import BaselineError
 from metrics.evaluation import Evaluator, Remote
 from metrics.model_files import ModelError
 
@@ -42,6 +45,7 @@ FAULTS = (
     ListenError,
     MappingError,
     ModelError,
+    BaselineError,
     ValueError,
     kafka_config.KafkaConfigError,
 )
@@ -56,6 +60,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         OutputImpossible: an output topic is missing or forbidden.
         ListenError: the metrics address is taken.
         KafkaConfigError: the client refuses a property of the settings.
+        BaselineError: the baseline cannot be read, or is of another definition.
     """
     kafka_config.check(settings.kafka)
     keep_heap_small()
@@ -64,6 +69,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
     Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     evaluator = build_evaluator(settings, registry)
+    thresholds = thresholds_in_force(settings, evaluator.definitions)
     versions = versions_in_force(evaluator)
     topics = settings.topics
     metrics = ScorerMetrics(
@@ -84,8 +90,10 @@ def run(settings: Settings, stopping: Stopping) -> None:
             versions["groundwatch"], ", ".join(evaluator.definitions), versions["embedder"], settings.sampling.rate,
             ", ".join(topics.events), topics.scores, server.address,
         )  # fmt: skip
+        for note in thresholds.notes:
+            log.info("%s", note)
         await_topics(settings, pulse)
-        scorer = build(settings, evaluator, metrics, pulse, versions)
+        scorer = build(settings, evaluator, thresholds, metrics, pulse, versions)
         holder.append(scorer)
         stopping.started(scorer.stop)
         _run_within_deadline(scorer, settings.scorer.shutdown_seconds)
@@ -131,7 +139,12 @@ def await_topics(settings: Settings, pulse: Pulse) -> None:
 
 
 def build(
-    settings: Settings, evaluator: Evaluator, metrics: ScorerMetrics, pulse: Pulse, versions: Mapping[str, str]
+    settings: Settings,
+    evaluator: Evaluator,
+    thresholds: ThresholdTable,
+    metrics: ScorerMetrics,
+    pulse: Pulse,
+    versions: Mapping[str, str],
 ) -> Scorer:
     """Wire a scorer from settings and what was built before it.
 
@@ -158,8 +171,9 @@ def build(
         metrics=metrics,
         pulse=pulse,
         handover=_handover(settings.judge, evaluator.remote),
+        results=Results(settings, thresholds, evaluator.definitions, versions, time.time),
     )
-    scorer = Scorer(parts, settings, versions=versions)
+    scorer = Scorer(parts, settings)
     holder.append(scorer)
     return scorer
 

@@ -83,8 +83,8 @@ class Operating:
 
     `false_alarms`: share of the good answers that are flagged, with its 95 % interval. `recall`: share of the bad ones
     that are flagged. `precision`: share of bad ones among the flagged, at `bad_share`, the share of bad answers that
-    was assumed. `held_out_recall`, `held_out_false_alarms`: the same where each tenth of the set is flagged by a
-    threshold that was set on the others.
+    was assumed, with one false alarm more than was seen. `held_out_recall`, `held_out_false_alarms`: the same where
+    each tenth of the set is flagged by a threshold that was set on the others.
     """
 
     n_good: int

@@ -15,6 +15,7 @@ from prometheus_client.samples import Exemplar
 from metrics.counting import OUTCOMES, Counting, Example, Tally
 from metrics.ranges import counted_name
 from metrics.rolling import Definition, Reading, Shares
+from metrics.thresholds_seen import InForce
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +134,15 @@ class Exposition:
             _add(flagged, values, share.flagged)
             _add(filled, values, progress.filled.get(share.window))
         yield from (refusal, flagged, filled)
+
+    def thresholds(self, in_force: Iterable[InForce]) -> Iterator[Metric]:
+        """A line to draw beside the scores."""
+        family = GaugeMetricFamily(
+            f"{PREFIX}threshold", "A score below it is flagged; of the newest record.", labels=["metric", *self._keys]
+        )
+        for threshold in in_force:
+            family.add_metric([threshold.metric, *threshold.segment], threshold.value)
+        yield family
 
     def progress(self, progress: Progress) -> Iterator[Metric]:
         """Whether this monitor owns the score topic, and has read it back."""

@@ -40,6 +40,8 @@ class Fault(StrEnum):
 
 
 _FLAG_OF = {flag.value.removesuffix("_low"): flag for flag in Flag if flag.value.endswith("_low")}
+FLAGGED_METRICS = tuple(_FLAG_OF)
+"""The metrics that a threshold flags."""
 
 
 def flags_of(

@@ -27,7 +27,7 @@ MAX_METRICS = 32
 MAX_DEFINITIONS = 8
 """Definitions of one metric that are kept side by side (the latest ones); a rollout needs two."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+METRIC_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _DEFINITION = re.compile(r"[0-9a-z_.-]{1,40}")
 _NOT_FAILED = frozenset(reason.value for reason in Reason if reason.kind is not Kind.FAILED)
 """A reason that this version does not know counts as a failure."""
@@ -262,7 +262,7 @@ class Rolling:
 
     def _admits(self, metric: str, definition: str) -> bool:
         room = metric in self._definitions or len(self._definitions) < MAX_METRICS
-        return room and bool(_NAME.fullmatch(metric)) and bool(_DEFINITION.fullmatch(definition))
+        return room and bool(METRIC_NAME.fullmatch(metric)) and bool(_DEFINITION.fullmatch(definition))
 
     def _forget(self, now: float) -> None:
         for metric, known in self._definitions.items():

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
 import orjson
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from consumer import logs
 from consumer.case_file import encode_case
 from consumer.cli import loaded_settings
 from consumer.comparison import Comparison, ComparisonError, OldScores, comparable, read_old
 from consumer.decode import Decoder, MappingError
+from consumer.file_progress import shown_progress, tell_bad
 from consumer.record import encode_record
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -28,7 +27,6 @@ from consumer.score_file import (
     Done,
     FileUnusable,
     Ignored,
-    Line,
     Scoring,
     lines,
     opened,
@@ -47,10 +45,11 @@ from consumer.score_gates import (
 from consumer.score_summary import Summary, as_json, judged_lines, length_table, score_table
 from consumer.segments import Segmenter
 from consumer.settings import Settings
+from consumer.thresholds import ThresholdTable, thresholds_in_force
+from metrics.baseline import BaselineError
 from metrics.evaluation import Evaluator
 
 GATE_EXIT = 3
-BAD_LINES_SHOWN = 100
 WIDTH = 160
 """Of the tables where there is no terminal to ask."""
 
@@ -65,6 +64,7 @@ _OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.option("--judge", type=click.Choice(["lexical", "llm", "none"]), help="Default: judge.kind of the settings.")
 @click.option("--cases", type=_OUTPUT, help="Case files of the flagged answers, one a line (.gz compresses).")
 @click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
+@click.option("--baseline", type=_INPUT, help="Thresholds from this baseline (default: baseline.file).")
 @click.option("--max-flagged", type=click.FloatRange(0, 1), help="Exit 3 if a larger share of answers is flagged.")
 @click.option("--against", type=_INPUT, help="Scores of an earlier run, joined by id: exit 3 if a mean fell.")
 @click.option("--summary", "summary_file", type=_OUTPUT, help="The summary as JSON too.")
@@ -78,6 +78,7 @@ def command(
     judge: str | None,
     cases: Path | None,
     floors: tuple[str, ...],
+    baseline: Path | None,
     max_flagged: float | None,
     against: Path | None,
     summary_file: Path | None,
@@ -88,13 +89,14 @@ def command(
     Order is kept. Lines that hold no event are reported by number and reason. Exit codes: 0 scored; 1 nothing could
     be scored, or a file or the model cannot be used; 2 bad arguments; 3 a gate says no, with a line that says why.
     """
-    settings = _for_file(loaded_settings(ctx).settings, metrics, judge, run)
+    settings = _for_file(loaded_settings(ctx).settings, metrics, judge, baseline, run)
     logs.configure(settings.logging)
     _check_places(events, out, against)
     _check_cases(cases, {"EVENTS": events, "--out": out, "--against": against, "--summary": summary_file})
     decoder = _decoder(settings)
     old = None if against is None else _old_scores(against)
     evaluator = _evaluator(settings)
+    thresholds = _thresholds(settings, evaluator)
     try:
         limits = read_floors(floors, evaluator.bounds)
         compared = comparable(old, evaluator.definitions) if old else ()
@@ -109,7 +111,7 @@ def command(
         Redactor(settings.redaction),
         Segmenter(settings.segments),
         evaluator,
-        Results(settings, evaluator.definitions, versions_in_force(evaluator), time.time),
+        Results(settings, thresholds, evaluator.definitions, versions_in_force(evaluator), time.time),
         "stdin" if str(events) == "-" else events.name,
         _event_time(events),
         settings.judge.concurrency,
@@ -131,7 +133,7 @@ def command(
         ctx.exit(GATE_EXIT)
 
 
-def _for_file(settings: Settings, metrics: str | None, judge: str | None, run: str) -> Settings:
+def _for_file(settings: Settings, metrics: str | None, judge: str | None, baseline: Path | None, run: str) -> Settings:
     """The settings of the stream, with what the options say. No case is kept for an audit: a file is not sampled."""
     names = settings.scoring.metrics
     if metrics is not None:
@@ -145,6 +147,7 @@ def _for_file(settings: Settings, metrics: str | None, judge: str | None, run: s
         update={
             "scoring": settings.scoring.model_copy(update={"metrics": names}),
             "judge": settings.judge.model_copy(update={"kind": kind}),
+            "baseline": settings.baseline.model_copy(update={"file": baseline or settings.baseline.file}),
             "scorer": settings.scorer.model_copy(update={"run": run}),
             "cases": settings.cases.model_copy(update={"audit_share": 0.0}),
         }
@@ -207,6 +210,18 @@ def _evaluator(settings: Settings) -> Evaluator:
         raise click.ClickException(str(error)) from None
 
 
+def _thresholds(settings: Settings, evaluator: Evaluator) -> ThresholdTable:
+    """Those of the stream; what they are is told on stderr where a baseline has a say in it."""
+    try:
+        table = thresholds_in_force(settings, evaluator.definitions)
+    except BaselineError as error:
+        raise click.UsageError(str(error)) from None
+    if settings.baseline.file is not None:
+        for note in table.notes:
+            click.echo(note, err=True)
+    return table
+
+
 def _event_time(events: Path) -> float:
     """For events without a time of their own: when the file was written, the same in every run."""
     return time.time() if str(events) == "-" else events.stat().st_mtime
@@ -229,7 +244,7 @@ def _score(
         stream, consumed = open_.enter_context(opened(events))
         sink = open_.enter_context(written(out, sys.stdout.buffer))
         case_sink = None if cases is None else open_.enter_context(written(cases, sys.stdout.buffer))
-        show = open_.enter_context(_progress(events))
+        show = open_.enter_context(shown_progress(events))
         for line, result in results(lines(str(events), stream, consumed, max_bytes), how):
             match result:
                 case Done(record, case, answer_length, form, repairs):
@@ -241,46 +256,14 @@ def _score(
                     summary.repairs.update(repairs)
                     if comparison is not None:
                         comparison.add(record)
-                case Bad():
-                    _tell(result, summary)
+                case Bad(reason=reason):
+                    summary.bad[reason] += 1
+                    tell_bad(result, summary.bad.total())
                 case Ignored():
                     summary.ignored += 1
             show(line)
         if not summary.events:
             raise _NoEvent
-
-
-def _tell(bad: Bad, summary: Summary) -> None:
-    summary.bad[bad.reason] += 1
-    told = summary.bad.total()
-    if told <= BAD_LINES_SHOWN:
-        click.echo(f"line {bad.number}: {bad.detail}", err=True)
-    elif told == BAD_LINES_SHOWN + 1:
-        click.echo("further bad lines are only counted", err=True)
-
-
-@contextmanager
-def _progress(events: Path) -> Iterator[_Show]:
-    """A bar on stderr, where that is a terminal."""
-    console = Console(stderr=True)
-    size = None if str(events) == "-" else max(events.stat().st_size, 1)
-    columns = (
-        TextColumn("scoring"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[events]} events"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        yield _Show(progress, size)
-
-
-class _Show:
-    def __init__(self, progress: Progress, size: int | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task("scoring", total=size, events=0)
-        self._events = 0
-
-    def __call__(self, line: Line) -> None:
-        self._events += 1
-        self._progress.update(self._task, completed=line.read, events=self._events)
 
 
 def _report(

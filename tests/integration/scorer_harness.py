@@ -25,6 +25,7 @@ from consumer.scorer import Scorer
 from consumer.scorer_metrics import ScorerMetrics
 from consumer.scoring_process import build
 from consumer.settings import Settings
+from consumer.thresholds import thresholds_in_force
 from consumer.topics import create_topics
 from metrics.evaluation import Evaluator
 from metrics.judge import Judge
@@ -111,6 +112,7 @@ def running_scorer(
     evaluator = evaluator_over(settings, vectors, registry, cache_counter(registry))
     if judge is not None:
         evaluator = Evaluator(vector_metrics(settings.scoring), vectors, sketches=False, judge=judge)
+    thresholds = thresholds_in_force(settings, evaluator.definitions)
     topics = settings.topics
     metrics = ScorerMetrics(
         registry,
@@ -118,7 +120,7 @@ def running_scorer(
         outputs=(topics.scores, topics.flagged, topics.deadletter),
         versions={"groundwatch": "t"},
     )
-    scorer = build(settings, evaluator, metrics, Pulse(time.monotonic), {"groundwatch": "t"})
+    scorer = build(settings, evaluator, thresholds, metrics, Pulse(time.monotonic), {"groundwatch": "t"})
     failure: list[BaseException] = []
 
     def run() -> None:

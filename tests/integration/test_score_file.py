@@ -35,6 +35,7 @@ from consumer.score_file import BATCH_EVENTS, Bad, Done, FileUnusable, Line, Sco
 from consumer.score_summary import Summary
 from consumer.segments import Segmenter
 from consumer.settings import Settings
+from consumer.thresholds import thresholds_in_force
 from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Chunk, Event, encode_event
 from metrics.metric import Embedder, Text, Vector
@@ -409,9 +410,11 @@ def test_a_killed_run_leaves_no_half_file(tmp_path: Path) -> None:
 def scoring(embedder: Remembering) -> Scoring:
     settings = Settings()
     evaluator = Evaluator(build_metrics(("topic_similarity",), "best"), embedder, sketches=False)
+    definitions = evaluator.definitions
+    thresholds = thresholds_in_force(settings, definitions)
     return Scoring(
         Decoder(settings.decode), Redactor(settings.redaction), Segmenter(settings.segments), evaluator,
-        Results(settings, evaluator.definitions, {}, lambda: 1_760_000_001.0), "f", 1_760_000_000.0,
+        Results(settings, thresholds, definitions, {}, lambda: 1_760_000_001.0), "f", 1_760_000_000.0,
     )  # fmt: skip
 
 

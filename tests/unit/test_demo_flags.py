@@ -19,7 +19,7 @@ from consumer.demo.traffic import Scripted
 from consumer.record import ScoreRecord
 from consumer.settings import Settings
 from consumer.settings_source import load
-from consumer.thresholds import ThresholdTable
+from consumer.thresholds import thresholds_in_force
 from metrics.event import Event
 from metrics.faithfulness import ask, faithfulness
 from metrics.judge import Judge, JudgeRequest
@@ -93,7 +93,7 @@ def test_the_demos_settings_are_settings_and_its_thresholds_fit_its_segments(tmp
     settings = load(file, {}).settings
     assert settings.thresholds.segments == THRESHOLDS
     for lang in LANGUAGES:
-        found = ThresholdTable(settings.thresholds).of({"app": APPS[0], "lang": lang})
+        found = thresholds_in_force(settings, {}).of({"app": APPS[0], "lang": lang})
         assert set(found) == {"faithfulness", TOPIC, QUESTION}
 
 
