@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client import CollectorRegistry
 
 from consumer import cli
 from consumer.commands import calibrate as commands_calibrate
 from consumer.commands import score_file as commands_score_file
 from consumer.demo.knowledge import load_documents
-from consumer.embedders import evaluator_over
+from consumer.embedders import cache_counter, evaluator_over
 from consumer.record import ScoreRecord, decode_record
 from consumer.settings import Settings
 from metrics.baseline import decode_baseline
@@ -67,7 +68,8 @@ def write(file: Path, written: Sequence[dict[str, Any]]) -> Path:
 @pytest.fixture(autouse=True)
 def quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def evaluator(settings: Settings) -> Evaluator:
-        return evaluator_over(settings, words())
+        registry = CollectorRegistry()
+        return evaluator_over(settings, words(), registry, cache_counter(registry))
 
     monkeypatch.setattr(commands_calibrate, "_evaluator", evaluator)
     monkeypatch.setattr(commands_score_file, "_evaluator", evaluator)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client import CollectorRegistry
 
 from consumer import cli
 from consumer.commands import correlate as commands_correlate
-from consumer.embedders import evaluator_over
+from consumer.embedders import cache_counter, evaluator_over
 from consumer.ratings import RatingError, RatingReader, number_of
 from consumer.settings import Settings
 from metrics.evaluation import Evaluator
@@ -23,7 +24,8 @@ from tests.integration.scorer_harness import HashEmbedder
 @pytest.fixture(autouse=True)
 def quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def evaluator(settings: Settings) -> Evaluator:
-        return evaluator_over(settings, HashEmbedder())
+        registry = CollectorRegistry()
+        return evaluator_over(settings, HashEmbedder(), registry, cache_counter(registry))
 
     monkeypatch.setattr(commands_correlate, "_evaluator", evaluator)
 
