@@ -135,13 +135,14 @@ class JudgeClient:
         """One request, and more where the server turns out to want it written otherwise."""
         dialect = self._dialect
         while True:
+            sent = self._now()
             result = self._request(messages, max_tokens, schema, dialect, deadline)
             if isinstance(result, Reply):
                 self._settle(dialect, schema is not None)
                 return self._succeeded(result, messages)
             other = adapted(dialect, result.status, result.detail, schema is not None)
             if other is None or self._now() >= deadline:
-                self._failed(result)
+                self._failed(result, sent)
                 return result
             dialect = other
 
@@ -166,11 +167,11 @@ class JudgeClient:
         self._spent(0, reply.prompt_tokens + reply.completion_tokens)
         return reply
 
-    def _failed(self, failure: Failure) -> None:
+    def _failed(self, failure: Failure, sent: float) -> None:
         if failure.outcome is Outcome.BUSY:
             with self._lock:
                 self._hold_until = max(self._hold_until, self._now() + failure.hold_seconds)
-        opened = failure.is_of_the_server and self.circuit.failed()
+        opened = failure.is_of_the_server and self.circuit.failed(sent)
         kind = (failure.outcome, failure.status)
         if opened:
             log.warning("the judge is left alone for a while, answers go unjudged: %s", failure.detail)

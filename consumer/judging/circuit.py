@@ -24,6 +24,7 @@ class Circuit:
         self._in_a_row = 0
         self._now = now
         self._open_since = 0.0
+        self._last_success = float("-inf")
         self._lock = threading.Lock()
 
     @property
@@ -42,12 +43,19 @@ class Circuit:
     def succeeded(self) -> None:
         with self._lock:
             self._in_a_row = 0
+            self._last_success = self._now()
         self._breaker.succeeded()
 
-    def failed(self) -> bool:
-        """A request for an event failed. True where that opened the circuit; while it is open, requests that were sent
-        before count for nothing."""
+    def failed(self, sent: float) -> bool:
+        """A request for an event, sent at `sent` (of `now`), failed. True where that opened the circuit.
+
+        It counts for nothing where another one succeeded after it was sent (answers that were taken in together time
+        out together, and so would open the circuit of a judge that lets one in ten hang), nor while the circuit is
+        open.
+        """
         with self._lock:
+            if sent < self._last_success:
+                return False
             self._in_a_row += 1
             if self._in_a_row < self._failures or self._breaker.is_open:
                 return False

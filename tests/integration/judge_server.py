@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,11 +21,12 @@ MODEL = "scripted-judge"
 
 @dataclass(frozen=True)
 class Call:
-    """One request: its number from 0, and its body."""
+    """One request: its number from 0, its body, and when it came (`time.monotonic()`)."""
 
     number: int
     body: Mapping[str, Any]
     headers: Mapping[str, str]
+    came: float
 
     @property
     def prompt(self) -> str:
@@ -158,7 +160,7 @@ def judge_server(script: Script = honest) -> Iterator[JudgeServer]:
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
             with judge.lock:
-                call = Call(len(judge.calls), json.loads(content), dict(self.headers))
+                call = Call(len(judge.calls), json.loads(content), dict(self.headers), time.monotonic())
                 judge.calls.append(call)
             if self.path != "/v1/chat/completions":
                 self._send(Answer(status=404, raw=b"no such path"))
