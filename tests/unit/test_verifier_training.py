@@ -16,12 +16,14 @@ from metrics.verifier import checkpoints, edits, examples, sources
 from metrics.verifier.checkpoints import CheckpointError
 from metrics.verifier.edits import FALSE, TRUE, first_that_fits
 from metrics.verifier.learning import loss
+from metrics.verifier.made import MOST_CLAIMS, made_of
+from metrics.verifier.materials import Material
 from metrics.verifier.network import Reading, assemble, exact, initial, read
 from metrics.verifier.packing import STATEMENT_AT, Row, pack
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, UNSUPPORTED, Claim, Passage
 from metrics.verifier.tokenised import UNKNOWN, Labelled, lesson, steps, tokenised
 from metrics.verifier.train import Base, Run, Stage, Trainer, run_stage
-from tests.verifier_data import SHARED_SENTENCE, data_folder, tiny_base, tiny_tokens
+from tests.verifier_data import SHARED_SENTENCE, data_folder, passage, tiny_base, tiny_tokens
 
 ENGLISH = "Martha Ilves opened 12 shops in Brennick in March 1987, but the largest one was not profitable."
 CHINESE = "海宁市的12家商店周一开放，在云岭县有三家，其中最大的一家没有盈利，但是可以免费参观三天。"
@@ -96,7 +98,7 @@ def test_examples_have_every_label_in_both_languages_and_spans_that_fit(data: Pa
     assert set(total) == {SUPPORTED, NOT_FOUND, CONTRADICTED, UNSUPPORTED}
     assert set(examples.balance(passages)) == set(examples.SHARES)
     for p in passages:
-        assert 1 <= len(p.claims) <= examples.MOST_CLAIMS
+        assert 1 <= len(p.claims) <= MOST_CLAIMS
         for claim in p.claims:
             assert all(0 <= a < b <= len(claim.text) for a, b in claim.spans or ())
             if claim.label == SUPPORTED:
@@ -112,6 +114,40 @@ def test_a_sentence_cut_out_is_not_in_the_premise(data: Path) -> None:
     ]
     assert cut
     assert all(c.text not in p.text for p, c in cut)
+
+
+def test_how_a_sentence_reads_does_not_tell_its_label() -> None:
+    """Some edits are made to the passage: then what was true is contradicted, and the edited sentence is supported."""
+    turned = made = 0
+    for seed in range(200):
+        material = Material(passage(seed), "s", "g", beside=(passage(seed + 500),))
+        found = made_of(material, FALSE, random.Random(seed))
+        assert found is not None
+        for claim in found.claims:
+            if claim.text in material.text and claim.text not in found.text:
+                assert claim.label in (CONTRADICTED, NOT_FOUND), "the passage does not say so any more"
+                turned += claim.label == CONTRADICTED
+            if claim.text in found.text:
+                assert claim.label == SUPPORTED
+                made += claim.text not in material.text
+    assert turned > 20
+    assert made > 20
+
+
+def test_two_sentences_joined_are_supported_only_where_both_are() -> None:
+    joined = []
+    for seed in range(200):
+        material = Material(passage(seed), "s", "g", beside=(passage(seed + 500),))
+        found = made_of(material, FALSE, random.Random(seed))
+        assert found is not None
+        for claim in found.claims:
+            one, mark, other = claim.text.partition(", and ")
+            if mark and f"{one}." in found.text:
+                there = other.lower() in found.text.lower()
+                assert (claim.label == SUPPORTED) == there, claim
+                joined.append(there)
+    assert True in joined
+    assert False in joined
 
 
 def test_nothing_that_shares_a_sentence_with_a_measured_set_is_trained_on(data: Path) -> None:
