@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from deploy.prometheus.scenario import GONE, Check, Labels, Scenario, Series, growing, level, missing, series, then
-from deploy.prometheus.score_alerts import multiplier
-from deploy.prometheus.table import Row, Table
+from deploy.prometheus.table import Table
 
 MINUTE = 60.0
 HOUR = 3600.0
@@ -25,8 +24,6 @@ def score_scenarios(table: Table) -> Iterator[Scenario]:
     yield from _input_drift(table)
     yield from _change(table)
     yield from _refusals(table)
-    yield from _budget(table)
-    yield from _field_case_59(table)
     yield from _retrieval(table)
     yield from _merging(table)
 
@@ -143,7 +140,8 @@ def _missing_and_odd_data(table: Table) -> Iterator[Scenario]:
     yield Scenario(row.name, "a value that changes all the time keeps one identity",
                    [*wavering.series(own, 5 * begun), always], end, [told], exact=True)  # fmt: skip
     nan = replace(bad, score="NaN " * 60, low="NaN " * 60, high="NaN " * 60)
-    nan_seen = Scenario(row.name, "NaN is neither below nor above", [*nan.series(own, 60), always], end)
+    nan_seen = Scenario(row.name, "NaN is neither below nor above", [*nan.series(own, 60), always], end,
+                        checks=[Check("groundwatch:rolling_score:newest", end)])  # fmt: skip
     yield nan_seen
     other = replace(nan, definition=NEW).series(segment(table, "helpdesk"), 60)
     newest = since("faithfulness", NEW, 0, 600)
@@ -180,6 +178,10 @@ def _topic(table: Table) -> Iterator[Scenario]:
     yield story("a definition that has just come", now, before, False, seen_since=at - 1.9 * length)
     settled = at - row.hold_off - 2.1 * length
     yield story("a definition that has just enough of a past", now, before, True, seen_since=settled)
+    lasting = [*before.series(own, 2 * steps), since(metric, OLD, 0, 2 * steps)]
+    ended = [(name, then(values, GONE)) for name, values in now.series(own, steps)]
+    yield Scenario(row.name, "the series ends while it fires: silence is no recovery", [*ended, *lasting],
+                   at + HOUR, [{"metric": metric, "window": window, **own}])  # fmt: skip
 
 
 def _drift(table: Table) -> Iterator[Scenario]:
@@ -285,59 +287,6 @@ def answers(own: Labels, count: str, weight: str, flagged: str, instance: str = 
         series("groundwatch_answers_weight_total", named, weight),
         series("groundwatch_flagged_answers_weight_total", named, flagged),
     ]
-
-
-def _budget(table: Table) -> Iterator[Scenario]:
-    """Probability 1/20, so that weights and numbers of answers differ as they do in the field."""
-    for name in ("FlaggedBudgetFast", "FlaggedBudgetMedium", "FlaggedBudgetSlow"):
-        row = table.row(name)
-        limit = multiplier(row.number("multiplier"), table.target) * (1 - table.target)
-        long, short = row.seconds("long"), row.seconds("short")
-        step = MINUTE if long <= HOUR else 5 * MINUTE if long <= 6 * HOUR else 20 * MINUTE
-        yield from _burn(table, row, limit, long, short, step)
-
-
-def _burn(table: Table, row: Row, limit: float, long: float, short: float, step: float) -> Iterator[Scenario]:
-    own = segment(table)
-    whole, least = int(long / step), row.number("samples")
-    steps = 2 * whole
-    everyone = [own, dict.fromkeys(table.segments, "all")]
-    at = long + row.hold_off + 2 * step
-
-    def story(title: str, count: float, share: float, fires: bool, exact: bool = False, at: float = at) -> Scenario:
-        each = count / whole
-        put = answers(own, growing(each, steps), growing(20 * each, steps), growing(20 * each * share, steps))
-        return Scenario(row.name, title, put, at, everyone if fires else [], step=step, exact=exact)
-
-    yield story("burns too fast", least * 4, limit * OVER, True, exact=True)
-    yield story("burns fast enough to be seen, with just enough answers", least * OVER, limit * OVER, True)
-    yield story("burns within the plan", least * 4, limit * UNDER, False)
-    yield story("low traffic: too few answers", least * UNDER, limit * OVER, False)
-    each, quiet = least * 4 / whole, int(2 * short / step)
-    during = 20 * each * limit * 3
-    over = then(growing(during, whole), growing(20 * each * limit * UNDER, quiet, start=during * whole))
-    put = answers(own, growing(each, steps), growing(20 * each, steps), over)
-    yield Scenario(row.name, "it is over: the short span is calm", put, long + quiet * step, [], step=step)
-    restarted = (then(growing(by, whole), growing(by, whole)) for by in (each, 20 * each, 20 * each * limit * OVER))
-    yield Scenario(row.name, "the monitor was restarted meanwhile", answers(own, *restarted), at, everyone, step=step)
-
-
-def _field_case_59(table: Table) -> Iterator[Scenario]:
-    """0 scored; 3 scored and 1 bad; 400 scored and 60 bad; 5 % sampling of 100 events an hour. Only the third pages."""
-    row = table.row("FlaggedBudgetMedium")
-    step = 4 * MINUTE
-    own, whole = segment(table), int(row.seconds("long") / step)
-    at = row.seconds("long") + row.hold_off + 2 * step
-    stories = {
-        "0 scored (field case 59)": (0.0, 0.0, False),
-        "3 scored, 1 bad (field case 59)": (3.0, 1.0, False),
-        "400 scored, 60 bad (field case 59)": (400.0, 60.0, True),
-        "5 % of 100 events an hour, all bad (field case 59)": (30.0, 30.0, False),
-    }
-    for title, (scored, bad, fires) in stories.items():
-        put = answers(own, *(growing(n / whole, 2 * whole) for n in (scored, scored, bad)))
-        expected = [own, dict.fromkeys(table.segments, "all")] if fires else []
-        yield Scenario(row.name, title, put, at, expected, step=step)
 
 
 def _retrieval(table: Table) -> Iterator[Scenario]:

@@ -243,7 +243,7 @@ def _lag_and_age(table: Table) -> Iterator[Scenario]:
         """`old`: share of the events that are older than the limit (and younger than three times it)."""
         each = count / whole
         buckets = {
-            f"{limit / 3:g}": each * (1 - old),
+            f"{limit / 3:g}": each / 2,
             f"{limit:g}": each * (1 - old),
             f"{limit * 3:g}": each,
             "+Inf": each,
