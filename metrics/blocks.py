@@ -42,6 +42,8 @@ class Layout:
     """There was code, which is left out of the blocks."""
 
 
+CODE_ENDS = 500
+"""Characters at the beginning and at the end of a line that tell whether it is code."""
 _FENCE = re.compile(r"\s{0,8}(`{3,}|~{3,})")
 _THINKING = re.compile(r"<(think|thinking|reasoning|reflection)>")
 _RULE = re.compile(r"\s*(?:[-*_=~—]\s*){3,}$")
@@ -89,6 +91,9 @@ def layout_of(answer: str) -> Layout:
 
 def _is_code(text: str) -> bool:
     """A line of a program without a fence; never one with a run of words, whatever mark it ends in."""
+    if len(text) > 2 * CODE_ENDS:
+        # Code shows at both ends of a line; the patterns would look at each bracket of a long one again and again.
+        text = text[:CODE_ENDS] + text[-CODE_ENDS:]
     return bool(_CODE_LINE.match(text)) and not _RUN_OF_WORDS.search(text)
 
 

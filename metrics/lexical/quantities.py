@@ -378,5 +378,7 @@ def chinese_number(text: str) -> float | None:
                 return None
         value = total + section + (digit * last / 10 if last > 10 and digit else digit)
     if fraction:
+        if not all(c in _CHINESE_DIGITS for c in fraction):
+            return None
         value += float("0." + "".join(str(_CHINESE_DIGITS[c]) for c in fraction))
     return value

@@ -118,3 +118,8 @@ def test_stems_join_inflections_and_keep_others_apart() -> None:
     assert stem("bought") == stem("buy") == stem("buying")
     assert stem("cities") == stem("city")
     assert stem("universe") != stem("university")
+
+
+@pytest.mark.parametrize("text", ["三点点", "百分之点点", "点", "三点百"])
+def test_what_only_looks_like_a_chinese_number_is_none(text: str) -> None:
+    assert chinese_number(text) is None
