@@ -354,7 +354,7 @@ def chinese_number(text: str) -> float | None:
     [30.0, 12000000.0, 25000.0, 2021.0, 3.5]
     """
     whole, _, fraction = text.partition("点")
-    if len(whole) > 24:
+    if not whole or len(whole) > 24:
         return None
     if len(whole) > 1 and all(c in _CHINESE_DIGITS for c in whole):
         value = float("".join(str(_CHINESE_DIGITS[c]) for c in whole))
