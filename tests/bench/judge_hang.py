@@ -119,11 +119,13 @@ def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, ser
         server.script = hanging
         before = unscored(scorer)
         time.sleep(options.timeout + 1.0)
+        circuit = "open" if scorer.total("groundwatch_judge_circuit_open") else "closed"
         begun, first = time.monotonic(), [committed(one, TOPIC) for one in both]
         time.sleep(options.seconds)
         seconds, last = time.monotonic() - begun, [committed(one, TOPIC) for one in both]
         grown = {r: n - before.get(r, 0) for r, n in unscored(scorer).items() if n > before.get(r, 0)}
-    print(f"  while it hung: {', '.join(f'{reason} {n:.0f}' for reason, n in grown.items())}")
+    found = ", ".join(f"{reason} {n:.0f}" for reason, n in grown.items())
+    print(f"  while it hung: {found}; circuit {circuit} when the measurement began")
     if not grown.keys() <= HANG_REASONS or "judge_timeout" not in grown:
         sys.exit(f"reasons {sorted(grown)} while the judge hung; only {sorted(HANG_REASONS)} may be there")
     if max(last) >= options.events:
