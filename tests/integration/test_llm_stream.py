@@ -147,7 +147,10 @@ def test_two_runs_are_identical(kafka: str) -> None:
     """Field case 30: cache off, temperature 0, one slot: the same scores, reasons, statements and fault."""
     events = [event(n, timestamp=1_760_000_000.0 + n, reference=f"It is {20 + n % 9} days.") for n in range(20)]
     events += [event(n, answer=f"Grade {n} has {n} days. It also has {n + 100} desks.") for n in range(20, 30)]
-    metrics = ("faithfulness", "context_precision", "context_recall", "topic_similarity", "question_context_similarity")
+    metrics = (
+        "faithfulness", "answer_relevance", "context_precision", "context_recall", "context_relevance",
+        "topic_similarity", "question_context_similarity",
+    )  # fmt: skip
     runs = []
     for _ in range(2):
         judge = {"concurrency": 1, "waiting": 100}
@@ -163,6 +166,7 @@ def test_two_runs_are_identical(kafka: str) -> None:
         runs.append(({i: told(r) for i, r in records_of(settings).items()}, prompts))
     assert runs[0] == runs[1]
     assert any(fault == "generation" for _, _, _, fault, _ in runs[0][0].values())
+    assert {name for scores, *_ in runs[0][0].values() for name in scores} == set(metrics)
 
 
 def told(record: ScoreRecord) -> tuple[Any, ...]:
