@@ -1,6 +1,6 @@
 """Commit rate with an LLM judge that starts to hang under load, beside a run without a judge, on a real Kafka.
 
-    python -m tests.bench.judge_hang [--runs 3] [--seconds 12] [--timeout 4]
+    python -m tests.bench.judge_hang [--runs 3] [--seconds 12] [--timeout 4] [--answered 0]
 
 Two workers read the same full topic at the same time, as fast as they can, one with a judge and one without
 (`judge.kind = "none"`), so that both share whatever else the machine does. Passages, questions and answers recur,
@@ -8,6 +8,9 @@ and both workers have embedded them before: what is compared is the pipeline. Th
 request); then, with the circuit closed, no request is answered any more; one judge timeout later the committed offsets
 of both are measured. Fails where the median ratio is below 0.9, or where an event of the hang has another reason than
 judge_timeout or judge_busy.
+
+With `--answered N` every N-th request is still answered, which keeps the circuit closed all the time. What is committed
+then comes in steps of up to one timeout: give it more `--seconds`.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from consumer.embedded import free_port
 from consumer.settings_source import load
 from consumer.topics import create_topics
-from tests.integration.judge_server import Answer, Call, JudgeServer, hanging, honest, judge_server
+from tests.integration.judge_server import Answer, Call, JudgeServer, Script, hanging, honest, judge_server
 from tests.processes import Running, groundwatch, wait_until
 from tests.services import kafka_cluster
 
@@ -91,6 +94,11 @@ def slow(call: Call) -> Answer:
     return Answer(honest(call).text, delay=0.05)
 
 
+def hanging_but(every: int) -> Script:
+    """No request is answered any more, or one in `every`."""
+    return lambda call: slow(call) if every and call.number % every == 0 else hanging(call)
+
+
 def worker(stack: ExitStack, values: dict[str, str], folder: Path, **own: str) -> tuple[Running, Consumer]:
     """A scorer with a group of its own, and a client to ask for its commits."""
     name = f"hang-{uuid.uuid4().hex[:8]}"
@@ -116,16 +124,18 @@ def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, ser
         wait_until(lambda: min(committed(one, TOPIC) for one in both) > WARM_EVENTS, 400, "both workers are warm")
         assert scorer.total("groundwatch_judge_requests_total", outcome="ok") > 0, "the judge had no load"
         assert scorer.total("groundwatch_judge_circuit_open") == 0, "the circuit is not closed"
-        server.script = hanging
+        server.script = hanging_but(options.answered)
         before = unscored(scorer)
         time.sleep(options.timeout + 1.0)
-        circuit = "open" if scorer.total("groundwatch_judge_circuit_open") else "closed"
+        circuit = [scorer.total("groundwatch_judge_circuit_open")]
         begun, first = time.monotonic(), [committed(one, TOPIC) for one in both]
         time.sleep(options.seconds)
         seconds, last = time.monotonic() - begun, [committed(one, TOPIC) for one in both]
+        circuit.append(scorer.total("groundwatch_judge_circuit_open"))
         grown = {r: n - before.get(r, 0) for r, n in unscored(scorer).items() if n > before.get(r, 0)}
     found = ", ".join(f"{reason} {n:.0f}" for reason, n in grown.items())
-    print(f"  while it hung: {found}; circuit {circuit} when the measurement began")
+    states = " and ".join("open" if state else "closed" for state in circuit)
+    print(f"  while it hung: {found}; circuit {states} before and after the measurement")
     if not grown.keys() <= HANG_REASONS or "judge_timeout" not in grown:
         sys.exit(f"reasons {sorted(grown)} while the judge hung; only {sorted(HANG_REASONS)} may be there")
     if max(last) >= options.events:
@@ -138,6 +148,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--timeout", type=float, default=4.0)
+    parser.add_argument("--answered", type=int, default=0, help="one request in so many is still answered; 0: none")
     parser.add_argument("--events", type=int, default=150_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

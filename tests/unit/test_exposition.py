@@ -2,87 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as parse
 
-from consumer.record import ScoreRecord, encode_record
-from consumer.scorebook import Scorebook
-from consumer.settings import Settings
+from consumer.record import encode_record
 from metrics.exposition import (
-    Exposition,
     GuardedCollector,
-    Progress,
-    Rolled,
-    definition_info,
-    definition_since,
-    label_name,
-    label_value,
 )
 from metrics.outcome import Reason
 from tests.score_records import DEFINITIONS, score_record, weighted_mean
-
-NOW = 1_790_000_000.0
-SETTINGS = {
-    "segments": {"allow": {"app": ["helpdesk"], "lang": ["en", "zh"]}},
-    "monitor": {"windows": {"5m": 300, "1h": 3600}},
-}
-COMBINATIONS = 2 * 3
-
-
-class Board:
-    """A scorebook on a clock of the test's own, and its exposition."""
-
-    def __init__(self, **sections: Mapping[str, Any]) -> None:
-        self.now = NOW
-        self.book = Scorebook(Settings.model_validate(SETTINGS | sections), lambda: self.now)
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(GuardedCollector(self.families))
-        self.exposition = Exposition(self.book.segment_keys, "1.2.3")
-
-    def families(self) -> Iterator[Metric]:
-        progress = Progress(True, True, {"5m": 1.0, "1h": 0.25}, 0.9)
-        with self.book.opened() as (rolling, counting):
-            readings, shares = rolling.read(self.now)
-            counting.keep(rolling.definitions)
-            yield from self.exposition.progress(progress)
-            yield from self.exposition.rolling(Rolled(readings, shares), progress)
-            yield from self.exposition.counters(counting)
-            yield definition_info(rolling.definitions)
-            yield definition_since(rolling.definitions)
-
-    def count(self, *records: ScoreRecord) -> None:
-        for record in records:
-            self.book.count(encode_record(record), self.now)
-
-    def value(self, name: str, **labels: str) -> float | None:
-        """The one sample of that name with those labels; None where there is none."""
-        found = [
-            sample.value
-            for family in parse(generate_latest(self.registry).decode())
-            for sample in family.samples
-            if sample.name == f"groundwatch_{name}" and labels.items() <= sample.labels.items()
-        ]
-        assert len(found) <= 1, found
-        return found[0] if found else None
-
-    def outcome(self, outcome: str) -> float | None:
-        return self.value("scores_read_total", outcome=outcome)
-
-
-EN = {"app": "helpdesk", "lang": "en"}
-ALL = {"app": "all", "lang": "all"}
+from tests.unit.exposition_harness import ALL, EN, NOW, Board
 
 
 def test_gauges_equal_the_weighted_mean_of_the_distinct_records() -> None:
@@ -236,97 +172,6 @@ def test_numbers_that_are_none_ruin_no_sum() -> None:  # field case 52
     ]
 
 
-def test_ten_thousand_tenants_make_no_series() -> None:  # field case 51
-    board = Board()
-    board.count(score_record(0, NOW, {"faithfulness": 0.5}))
-
-    def series() -> int:
-        return sum(not line.startswith("#") for line in generate_latest(board.registry).decode().splitlines())
-
-    before = series()
-    for i in range(10_000):
-        board.book.count(
-            encode_record(
-                score_record(
-                    i + 1, NOW, {"faithfulness": 0.5}, segment={"app": f"tenant-{i}", "lang": "en"},
-                    labels={"model": f"m-{i}", "error": "x" * 500}, trace_id=f"trace-{i}",
-                )
-            ),
-            NOW,
-        )  # fmt: skip
-    # Only the gauges of the segment `other`/`en` have come to be: 3 of each window's ... and of `all` none.
-    grown = series() - before
-    assert 0 < grown <= 2 * 12
-    assert board.value("label_overflow_total") == 10_000
-    text = generate_latest(board.registry).decode()
-    assert "tenant-" not in text
-    assert "trace-" not in text
-    assert "_created" not in text
-    assert board.value("rolling_samples", metric="faithfulness", window="5m", app="other", lang="en") == 10_000
-
-
-def test_flags_and_faults_are_capped() -> None:
-    board = Board()
-    for i in range(500):
-        board.count(score_record(i, NOW, {}, flags=(f"flag_{i}",), fault=f"fault {i}"))
-    found = {
-        (s.labels["flag"], s.labels["fault"])
-        for family in parse(generate_latest(board.registry).decode())
-        for s in family.samples
-        if s.name == "groundwatch_flagged_total"
-    }
-    assert len({flag for flag, _ in found}) <= 41
-    assert {fault for _, fault in found} == {"other"}
-
-
-@pytest.mark.parametrize("odd", ["gpt-\ud83d", "\udc80", 'a"b\\c\n', "\x00\x1b[31m", "\u202e" * 300])
-def test_no_label_value_breaks_a_scrape(odd: str) -> None:  # field case 56
-    board = Board(segments={"allow": {"app": ["helpdesk"], "lang": ["en"]}, "contrast": ["model"]})
-    board.count(score_record(1, NOW, {"faithfulness": 0.5}))
-    record = score_record(2, NOW, {"faithfulness": 0.5})
-    with board.book.opened() as (rolling, counting):
-        changed = ScoreRecord(
-            **{
-                **{name: getattr(record, name) for name in record.__dataclass_fields__},
-                "versions": {"embedder": odd},
-                "definitions": {"faithfulness": "11111111"},
-                "trace_id": odd,
-                "id": odd,
-                "flags": (odd,),
-                "fault": odd,
-                "labels": {"model": odd},
-            }
-        )
-        rolling.add(changed, ("helpdesk", "en"), NOW, NOW)
-        counting.add(changed, ("helpdesk", "en"), rolling.definitions, NOW)
-    for _ in range(2):
-        plain = list(parse(generate_latest(board.registry).decode()))
-        rich = list(parse_openmetrics(openmetrics(board.registry).decode()))
-        assert {"groundwatch_rolling_score", "groundwatch_score"} <= {f.name for f in plain} & {f.name for f in rich}
-
-
-def test_exemplars_name_the_answer_and_long_ids_are_hashed() -> None:
-    board = Board()
-    long = "t" * 65
-    board.count(
-        score_record(1, NOW, {"faithfulness": 0.05}, trace_id="abc-1"),
-        score_record(2, NOW, {"faithfulness": 0.15}, trace_id=long),
-        score_record(3, NOW, {"faithfulness": 0.95}),
-    )
-    text = openmetrics(board.registry).decode()
-    samples = {
-        s.labels["le"]: s.exemplar
-        for family in parse_openmetrics(text)
-        for s in family.samples
-        if s.name == "groundwatch_score_bucket" and s.labels["lang"] == "en" and s.exemplar
-    }
-    assert samples["0.1"].labels == {"trace_id": "abc-1"}
-    assert samples["0.1"].value == 0.05
-    assert samples["0.2"].labels == {"trace_id": hashlib.sha256(long.encode()).hexdigest()[:32]}
-    assert samples["1.0"].labels == {"event_id": "evt-3"}
-    assert long not in text
-
-
 def test_degraded_where_too_many_scores_failed() -> None:
     board = Board()
     board.count(*(score_record(i, NOW, {"faithfulness": 0.5}) for i in range(8)))
@@ -353,20 +198,6 @@ def test_series_of_empty_windows_are_removed() -> None:  # field case 53
     assert board.value("rolling_samples", **labels) == 0
     assert board.value("rolling_refusal_ratio", window="5m", **EN) is None
     assert board.value("last_answer_timestamp_seconds", **EN) == NOW
-
-
-def test_any_segment_keys() -> None:
-    board = Board(segments={"allow": {"tenant": ["a"], "data-centre": ["x", "y"], "tier": []}})
-    board.count(
-        score_record(1, NOW, {"faithfulness": 0.5}, segment={"tenant": "a", "data-centre": "y", "tier": "gold"})
-    )
-    assert board.value("rolling_samples", window="5m", tenant="a", data_centre="y", tier="other") == 1
-    assert board.value("rolling_samples", window="5m", tenant="all", data_centre="all", tier="all") == 1
-
-
-def test_segment_keys_become_label_names() -> None:
-    names = [label_name(key) for key in ("lang", "data-centre", "3rd", "metric", "__name__", "größe")]
-    assert names == ["lang", "data_centre", "segment_3rd", "segment_metric", "segment___name__", "gr__e"]
 
 
 def test_a_read_that_fails_shows_the_last_values() -> None:  # field case 57
@@ -407,14 +238,6 @@ def test_scrapes_while_records_arrive() -> None:  # field case 57
     finally:
         stop.set()
         thread.join()
-
-
-def test_label_values_are_made_safe() -> None:
-    assert label_value("a\ud800b\nc") == "a\ufffdb\ufffdc"
-    assert len(label_value("x" * 999)) == 200
-
-
-# -- what is read back ----------------------------------------------------------------------------------------------
 
 
 def test_reading_back_gives_the_same_gauges_and_moves_no_counter() -> None:
