@@ -3,11 +3,11 @@
     python -m tests.bench.judge_hang [--runs 3] [--seconds 12] [--timeout 4] [--answered 0]
 
 Two workers read the same full topic at the same time, as fast as they can, one with a judge and one without
-(`judge.kind = "none"`), so that both share whatever else the machine does. Passages, questions and answers recur,
-and both workers have embedded them before: what is compared is the pipeline. The judge answers at first (50 ms a
-request); then, with the circuit closed, no request is answered any more; one judge timeout later the committed offsets
-of both are measured. Fails where the median ratio is below 0.9, or where an event of the hang has another reason than
-judge_timeout or judge_busy.
+(`judge.kind = "none"`), on the same processor, so that both share whatever else the machine does. Passages, questions
+and answers recur, and both workers have embedded them before: what is compared is the pipeline. The judge answers at
+first (50 ms a request); then, with the circuit closed, no request is answered any more; one judge timeout later the
+committed offsets of both are measured. Fails where the median ratio is below 0.9, or where an event of the hang has
+another reason than judge_timeout or judge_busy.
 
 With `--answered N` every N-th request is still answered, which keeps the circuit closed all the time. What is committed
 then comes in steps of up to one timeout: give it more `--seconds`.
@@ -16,6 +16,7 @@ then comes in steps of up to one timeout: give it more `--seconds`.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import statistics
 import sys
@@ -106,6 +107,8 @@ def worker(stack: ExitStack, values: dict[str, str], folder: Path, **own: str) -
     environment = values | {f"GROUNDWATCH__{key}": value for key, value in own.items()}
     environment |= {"GROUNDWATCH__SCORER__GROUP": name, "GROUNDWATCH__METRICS__SCORER__LISTEN": f"127.0.0.1:{port}"}
     running = stack.enter_context(groundwatch("score", f"127.0.0.1:{port}", folder / f"{name}.log", environment))
+    # Both on one processor: on two, one of them may have the busier neighbours all the time.
+    os.sched_setaffinity(running.process.pid, {min(os.sched_getaffinity(0))})
     asking = Consumer({"bootstrap.servers": values["GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS"], "group.id": name})
     stack.callback(asking.close)
     return running, asking
