@@ -14,11 +14,13 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from consumer import kafka_config
+from consumer.baselines import read_baseline
 from consumer.broker_version import protocol_level
 from consumer.logs import one_line, without_credentials
 from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
+from metrics.baseline import BaselineError
 from metrics.llm.names import METRICS as LLM_METRICS
 from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, prepared
@@ -48,6 +50,7 @@ def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Itera
         ("settings", partial(check_settings, loaded)),
         ("segments", partial(check_segments, settings.segments)),
         ("sampling", partial(check_sampling, settings.sampling)),
+        ("baseline", partial(check_baseline, settings.baseline.file)),
         ("environment", partial(check_environment, environ)),
         ("model", partial(check_model, settings, environ)),
         ("judge", partial(check_judge, settings)),
@@ -99,6 +102,20 @@ def check_sampling(sampling: Sampling) -> Iterator[Check]:
     elif sampling.rate < 1 and unit == "decoded id":
         found += "; every event is decoded to find its id (sampling.id_header or key_is_id would spare that)"
     yield Check("sampling", "ok", found)
+
+
+def check_baseline(file: Path | None) -> Iterator[Check]:
+    if file is None:
+        yield Check("baseline", "ok", "none: similarities are flagged by thresholds of yours only")
+        return
+    try:
+        baseline = read_baseline(file)
+    except BaselineError as error:
+        advice = "check baseline.file, or make it: groundwatch calibrate"
+        yield Check("baseline", "fail", one_line(str(error).removeprefix("baseline ")), advice)
+        return
+    count = len(baseline.thresholds)
+    yield Check("baseline", "ok", f"{file} reads; {count} {'threshold' if count == 1 else 'thresholds'}")
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[Check]:

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from consumer import settings
 from consumer.delivered import Delivered
+from consumer.settings_rules import segment_conditions
 from metrics.event import Event
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -164,7 +165,7 @@ class Sampler:
 
 def _by_specificity(rates: Mapping[str, float]) -> tuple[tuple[tuple[tuple[str, str], ...], float], ...]:
     """Most conditions first; of two with as many, the higher rate: the order in the file means nothing."""
-    parsed = [(tuple(settings.segment_conditions(key).items()), rate) for key, rate in rates.items()]
+    parsed = [(tuple(segment_conditions(key).items()), rate) for key, rate in rates.items()]
     return tuple(sorted(parsed, key=lambda entry: (-len(entry[0]), -entry[1], entry[0])))
 
 

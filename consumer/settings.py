@@ -12,9 +12,20 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from consumer.judge_settings import Judge
-from consumer.settings_rules import RESERVED_CONSUMER, RESERVED_PRODUCER, check_redis_url, check_topics, refuse_reserved
+from consumer.settings_rules import (
+    RESERVED_CONSUMER,
+    RESERVED_PRODUCER,
+    check_bootstrap,
+    check_metric_names,
+    check_redis_url,
+    check_segment,
+    check_topics,
+    refuse_reserved,
+    segment_conditions,
+)
 from consumer.settings_section import PositiveSeconds, Rate, Section, Share
 from consumer.settings_statistics import Changes, Drift
+from consumer.settings_thresholds import Baseline, Thresholds
 
 Properties = dict[str, str | int | float | bool]
 MAX_SEGMENTS = 50
@@ -34,6 +45,12 @@ class Kafka(Section):
     ssl_key_file: Path | None = None
     consumer: Properties = Field(default_factory=dict)
     producer: Properties = Field(default_factory=dict)
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def hosts_and_ports(cls, value: str) -> str:
+        check_bootstrap(value)
+        return value
 
     @field_validator("consumer")
     @classmethod
@@ -116,23 +133,6 @@ class AlwaysRule(Section):
         if self.label and "=" not in self.label:
             raise ValueError(f"label must be 'key=value', not {self.label!r}")
         return self
-
-
-def segment_conditions(key: str) -> dict[str, str]:
-    """`"app=hr-helpdesk,lang=zh"` as `{"app": "hr-helpdesk", "lang": "zh"}`.
-
-    Raises:
-        ValueError: not a list of `dimension=value`, or a dimension twice.
-    """
-    conditions: dict[str, str] = {}
-    for part in key.split(","):
-        name, _, value = (side.strip() for side in part.partition("="))
-        if not name or not value:
-            raise ValueError(f"{key!r} must read 'dimension=value' or 'dimension=value,dimension=value'")
-        if name in conditions:
-            raise ValueError(f"{key!r} names {name!r} twice")
-        conditions[name] = value
-    return conditions
 
 
 class Sampling(Section):
@@ -246,29 +246,11 @@ class Scoring(Section):
     aggregation: Literal["best", "mean", "all"] = "best"
     sketch: bool = True
 
-
-class Thresholds(Section):
-    """A score below its threshold (by more than 0.001) is flagged. Similarities have no default: what is low depends on
-    the embedder and the domain, so take one from a baseline of your own."""
-
-    default: dict[str, float] = Field(default_factory=lambda: {"faithfulness": 0.75})
-    segments: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """`"app=hr-helpdesk,lang=zh" = {faithfulness = 0.6}`; the most specific match wins, metric by metric."""
-
-    @field_validator("segments")
+    @field_validator("metrics")
     @classmethod
-    def segments_are_conditions(cls, value: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-        for key in value:
-            segment_conditions(key)
+    def metrics_there_are(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        check_metric_names(value)
         return value
-
-
-class Baseline(Section):
-    """What `groundwatch calibrate` wrote: thresholds for what `[thresholds]` does not name, and what drift is from."""
-
-    file: Path | None = None
-    on_mismatch: Literal["refuse", "unflagged"] = "refuse"
-    """A scorer whose scores are of another definition refuses to start, or flags nothing by those thresholds."""
 
 
 class Cases(Section):
@@ -382,19 +364,12 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
-    def segment_rates_can_match(self) -> Settings:
-        """A rate for a segment that no event can have would be ignored in silence."""
-        for key in self.sampling.segment_rates:
-            for name, value in segment_conditions(key).items():
-                known = self.segments.allow.get(name)
-                if known is None:
-                    dimensions = ", ".join(self.segments.allow) or "none"
-                    raise ValueError(
-                        f"sampling.segment_rates: {key!r}: no dimension {name!r} (there are: {dimensions})"
-                    )
-                if value not in (*known, "other"):
-                    raise ValueError(
-                        f"sampling.segment_rates: {key!r}: {value!r} is not in segments.allow.{name}, so every such "
-                        "event is 'other' and the rate would never apply; add it there"
-                    )
+    def segments_can_match(self) -> Settings:
+        """What is set for a segment that no event can have would be ignored in silence."""
+        for setting, keys, what in (
+            ("sampling.segment_rates", self.sampling.segment_rates, "rate"),
+            ("thresholds.segments", self.thresholds.segments, "threshold"),
+        ):
+            for key in keys:
+                check_segment(f"{setting}: {key!r}", key, self.segments.allow, what)
         return self

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from consumer.baselines import read_baseline
-from consumer.settings import Settings, Thresholds, segment_conditions
+from consumer.settings import Settings
+from consumer.settings_rules import segment_conditions
+from consumer.settings_thresholds import Thresholds
 from metrics.baseline import Baseline, BaselineError, specificity
 
 log = logging.getLogger(__name__)

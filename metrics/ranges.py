@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SIMILARITY_SUFFIX = "_similarity"
+SIMILARITIES = ("topic_similarity", "question_context_similarity", "question_answer_similarity")
+"""What `metrics.similarity` scores; named here for whoever must not import what scores them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import redis
 
 from consumer.doctor import (
     Check,
+    check_baseline,
     check_broker,
     check_client,
     check_model,
@@ -169,6 +170,19 @@ def test_an_altered_model_file_is_found(tmp_path: Path) -> None:
     (damaged,) = check_model(settings, {})
     assert damaged.level == "fail"
     assert "model.safetensors" in damaged.found
+
+
+def test_a_baseline_that_does_not_read_fails(tmp_path: Path) -> None:
+    (none,) = check_baseline(None)
+    assert none.level == "ok"
+    (gone,) = check_baseline(tmp_path / "gone.json")
+    assert (gone.level, gone.advice) == ("fail", "check baseline.file, or make it: groundwatch calibrate")
+    assert "gone.json: cannot be read" in gone.found
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    (broken,) = check_baseline(other)
+    assert broken.level == "fail"
+    assert str(other) in broken.found
 
 
 def test_apps_that_are_not_named_are_warned_about() -> None:

@@ -4,6 +4,9 @@ import pytest
 
 from consumer import kafka_config
 from consumer.settings_source import SettingsError, in_force, load
+from metrics.llm.names import METRICS as LLM_METRICS
+from metrics.ranges import SIMILARITIES, range_of
+from metrics.similarity import build_metrics
 
 
 def test_environment_wins_over_file_wins_over_default(tmp_path: Path) -> None:
@@ -44,11 +47,52 @@ def test_environment_wins_over_file_wins_over_default(tmp_path: Path) -> None:
         ({"GROUNDWATCH__REDIS__CACHE_URL": "redis://h:port"}, "host or port cannot be read"),
         ({"GROUNDWATCH__REDIS__CACHE_URL": "redis://h:1/db"}, "the database is a number"),
         ({"GROUNDWATCH__REDIS__CACHE_URL": "http://h"}, "must read"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "BOOT"}, "kafka.bootstrap_servers: 'BOOT' is not HOST:PORT"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "a:9092,b"}, "'b' is not HOST:PORT"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "a:9092,"}, "'' is not HOST:PORT"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "a:99999"}, "'a:99999' is not HOST:PORT"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "SSL://a:9092"}, "is not HOST:PORT"),
+        ({"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": "::1:9092"}, "is not HOST:PORT"),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"faithfullness": 0.9}'},
+         "thresholds.default: no metric is called 'faithfullness'; did you mean 'faithfulness'"),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"zzz": 0.9}'}, "no metric is called 'zzz'; known: faithfulness, "),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"faithfulness": 1.5}'},
+         r"faithfulness lies in \[0, 1\], so its threshold cannot be 1.5"),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"faithfulness": 0.9, "topic_similarity": 7}'},
+         r"topic_similarity lies in \[-1, 1\], so its threshold cannot be 7"),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"topic_similarity": "nan"}'}, "topic_similarity lies in"),
+        ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"lang=zh": {"topic_similarty": 0.1}}'},
+         "thresholds.segments: 'lang=zh': no metric is called 'topic_similarty'; did you mean 'topic_similarity'"),
+        ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"lang=zh": {"faithfulness": -0.1}}'}, "'lang=zh': faithfulness lies"),
+        ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"lnag=zh": {"faithfulness": 0.1}}'},
+         "thresholds.segments: 'lnag=zh': no dimension 'lnag'"),
+        ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"app=shop": {"faithfulness": 0.1}}'}, "threshold would never apply"),
+        ({"GROUNDWATCH__SCORING__METRICS": '["faithfull"]'}, "scoring.metrics: no metric is called 'faithfull'"),
+        ({"GROUNDWATCH__SCORING__METRICS": '["faithfulness", "faithfulness"]'}, "named twice"),
     ],
 )  # fmt: skip
 def test_a_fault_names_the_key_and_what_is_expected(environ: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         load(None, environ)
+
+
+@pytest.mark.parametrize("servers", ["a:1", "kafka-1.example.org:9092, kafka_2:9093", "[::1]:9092", "10.0.0.1:65535"])
+def test_servers_that_can_be(servers: str) -> None:
+    loaded = load(None, {"GROUNDWATCH__KAFKA__BOOTSTRAP_SERVERS": servers})
+    assert loaded.settings.kafka.bootstrap_servers == servers
+
+
+def test_every_metric_that_can_be_scored_may_have_a_threshold_anywhere_in_its_range() -> None:
+    similarities = build_metrics(SIMILARITIES, "best")
+    assert {m.name: m.bounds for m in similarities} == dict.fromkeys(SIMILARITIES, (-1.0, 1.0))
+    with pytest.raises(ValueError, match=f"known: {', '.join(SIMILARITIES)}$"):
+        build_metrics(["none such"], "best")
+    for name in (*LLM_METRICS, *SIMILARITIES):
+        for edge in (range_of(name).low, range_of(name).high):
+            default = load(
+                None, {"GROUNDWATCH__THRESHOLDS__DEFAULT": f'{{"{name}": {edge}}}'}
+            ).settings.thresholds.default
+            assert default == {name: edge}
 
 
 def test_secrets_are_never_shown() -> None:
