@@ -25,7 +25,7 @@ from metrics.llm.chat import Chat
 from metrics.llm.judging import LlmJudging, Options
 from metrics.llm.prompts import load_book
 from tests.bench.llm.cases import Case, compared, development
-from tests.bench.llm.comparison import append, read, report
+from tests.bench.llm.comparison import FAULTS, append, read, report
 from tests.bench.llm.ours import default_embed, judged
 from tests.services import SHARED
 
@@ -91,6 +91,9 @@ def run_ours(chosen: argparse.Namespace, picked: list[Case], out: Path) -> None:
         return LlmJudging(chat, embed, book, embedder_identity=identity, options=options)
 
     for case, result, lines in judged(left, chosen.url, chosen.model, chosen.parallel, judge_on):
+        if result.unscored in FAULTS:
+            print(f"llm_judge: {case.id} is left for the next run: {result.unscored}", flush=True)
+            continue
         append(out, result)
         said = "".join(f"    {line}\n" for line in lines)
         with out.with_suffix(".txt").open("a", encoding="utf-8") as log:

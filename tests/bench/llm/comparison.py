@@ -19,6 +19,8 @@ from tests.bench.llm.cases import Case
 Bools = npt.NDArray[np.bool_]
 THRESHOLD = 0.75
 """An answer is called faithful if its score is at least this: the product's own default of `thresholds.default`."""
+FAULTS = frozenset({"judge_timeout", "judge_busy", "judge_error"})
+"""Reasons that speak of the server and not of the judge: such a result is not kept, the next run asks again."""
 RESAMPLES = 10_000
 FOLDS = 5
 

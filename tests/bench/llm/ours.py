@@ -27,7 +27,7 @@ from metrics.outcome import Scored, Unscored
 from tests.bench.llm.cases import Case
 from tests.bench.llm.comparison import Result
 
-TIMEOUT = 600.0
+TIMEOUT = 3600.0
 """Seconds a call: a slow machine is not what is measured."""
 
 
@@ -61,7 +61,7 @@ def default_embed() -> tuple[Embed, str]:
 
 @dataclass(frozen=True, slots=True)
 class PatientChat:
-    """A `Chat` that gives every call ten minutes, and keeps the texts of the replies if it is given a list."""
+    """A `Chat` that gives every call an hour, and keeps the texts of the replies if it is given a list."""
 
     client: JudgeClient
     replies: list[str] | None = None

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 import httpx
 import ragas
-from openai import AsyncOpenAI
+from openai import APIConnectionError, AsyncOpenAI
 from ragas.llms import llm_factory
 from ragas.metrics.collections import Faithfulness
 
@@ -88,7 +88,11 @@ async def work(left: Iterator[dict[str, Any]], url: str, model: str, http: httpx
         used: Counter[str] = Counter(calls=0, prompt_tokens=0, completion_tokens=0)
         USED.set(used)
         started = time.monotonic()
-        result = await judged(metric, case)
+        try:
+            result = await judged(metric, case)
+        except APIConnectionError as problem:  # of the server and not of ragas: the next run asks again
+            print(f"{case['id']} is left for the next run: {problem}", flush=True)
+            continue
         seconds = round(time.monotonic() - started, 3)
         record = {"case": case["id"], "judge": f"ragas {ragas.__version__}", **result, **used, "seconds": seconds}
         out.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -101,6 +105,8 @@ async def judged(metric: Any, case: dict[str, Any]) -> dict[str, Any]:
         result = await metric.ascore(
             user_input=case["question"], response=case["answer"], retrieved_contexts=case["contexts"]
         )
+    except APIConnectionError:
+        raise
     except Exception as problem:  # whatever ragas raises is a case that it did not score
         return {"score": None, "unscored": f"{type(problem).__name__}: {problem}"[:300]}
     if not math.isfinite(result.value):
