@@ -1,4 +1,4 @@
-"""A setting of the C library's allocator that keeps the scorer's resident memory near what it uses."""
+"""A setting of the C library's allocator that keeps a process's resident memory near what it uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _MEGABYTE = 1 << 20
 
 
 def keep_heap_small() -> None:
-    """Large blocks (a model's activations, of another size in every batch) go back to the system when they are freed.
+    """Large blocks (a model's activations, of another size in every batch) go back to the system when they are freed,
+    and the threads share two heaps.
 
     glibc raises its threshold for that with every large block that is freed, so that batches of varying size leave a
     heap of holes behind; a threshold that is set stays. Elsewhere than on glibc nothing happens.

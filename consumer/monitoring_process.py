@@ -19,6 +19,7 @@ from consumer.baselines import read_baseline
 from consumer.case_reader import keeping_cases
 from consumer.case_store import CaseStoreError
 from consumer.health import HealthServer, ListenError, Pulse
+from consumer.heap import keep_heap_small
 from consumer.monitor import Monitor, MonitorStopped
 from consumer.rebuild import Rebuild
 from consumer.scorebook import Scorebook
@@ -45,6 +46,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         BaselineError: the file `baseline.file` cannot be read.
         KafkaConfigError: the client refuses a property of the settings.
     """
+    keep_heap_small()
     kafka_config.check(settings.kafka)
     baseline = None if settings.baseline.file is None else read_baseline(settings.baseline.file)
     own = version("groundwatch")

@@ -35,6 +35,8 @@ Restore = Callable[[Iterable[Logged]], None]
 DAY = 86_400.0
 DRIFT_SECONDS = 0.05
 """What one `attend` spends on drift."""
+SKETCHES_AT_ONCE = 6
+"""Windows of a segment whose sketches one `attend` looks at; a copy of them all would take 10 MB."""
 
 
 class Scorebook:
@@ -102,7 +104,8 @@ class Scorebook:
             self._changes.keep(self._rolling.definitions)
             self._changes.flush()
             spans: list[Spans] = self._rolling.spans(now, self._drift_windows)
-            sketches: list[Sampled] = list(self._sketches.read(now))
+            wanted = self._drift.stalest(self._sketches.spans(), SKETCHES_AT_ONCE)
+            sketches: list[Sampled] = list(self._sketches.read(now, wanted))
         self._drift.update(spans, sketches, now, DRIFT_SECONDS)
 
     def changes(self) -> tuple[Change, ...]:

@@ -28,6 +28,9 @@ LEAST_SAMPLES = 200
 """Scores that must be known before anything is called a change."""
 KEPT = 2048
 """The latest scores, from which their distribution is known."""
+MANY_FRESH = 3000.0
+REFRESH_SECONDS = 300.0
+"""A detector that knows a lot sets its alarm levels anew after so many scores and so long, whichever is later."""
 CASES = 5
 LEAST_SPREAD = 0.01
 """Of the metric's range: scores that are all but equal are given this standard deviation."""
@@ -110,7 +113,7 @@ class Detector:
     """`take` for live scores, `learn` for those that an earlier process counted. After a change it first learns the new
     level, and finds nothing meanwhile."""
 
-    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_reference", "_span", "_up")
+    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_reference", "_refreshed", "_span", "_up")
 
     def __init__(self, low: float, high: float) -> None:
         """[low, high] is the metric's range."""
@@ -121,6 +124,7 @@ class Detector:
         self._curve: Curve | None = None
         self._allowance = 0.0
         self._fresh = 0.0
+        self._refreshed = -math.inf
 
     @property
     def armed(self) -> bool:
@@ -131,8 +135,12 @@ class Detector:
     def due(self) -> bool:
         """The next `take` will set the alarm levels anew, which takes some hundredths of a second."""
         known = self._reference.samples
-        often = min(max(50.0, known / 5.0), 3000.0)
-        return known >= LEAST_SAMPLES and (self._curve is None or self._fresh >= often)
+        if known < LEAST_SAMPLES or self._curve is None:
+            return known >= LEAST_SAMPLES
+        if known / 5.0 < MANY_FRESH:
+            return self._fresh >= max(50.0, known / 5.0)
+        # It takes a tenth of a second, and a few minutes more of a busy stream change next to nothing.
+        return self._fresh >= MANY_FRESH and self._reference.last - self._refreshed >= REFRESH_SECONDS
 
     def learn(self, scores: Scores) -> None:
         """Take scores into the reference, whatever their order; nothing is found in them."""
@@ -167,7 +175,7 @@ class Detector:
     def _refresh(self, false_alarm_seconds: float) -> None:
         """Set allowance and alarm levels by what is known now."""
         reference = self._reference
-        self._fresh = 0.0
+        self._fresh, self._refreshed = 0.0, reference.last
         curve = reference.curve()
         times, values, weights = self._kept
         residuals = values - curve.at(times)

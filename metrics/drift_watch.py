@@ -18,7 +18,7 @@ from metrics.drift import NullLevels, Sample, Statistics, drift
 from metrics.ranges import range_of
 from metrics.rolling import Spans
 from metrics.sketch_distance import Points, sketch_distance
-from metrics.sketch_reservoir import Sampled
+from metrics.sketch_reservoir import PARTS, Sampled, Span
 
 ReferenceName = Literal["baseline", "previous"]
 
@@ -86,9 +86,18 @@ class DriftWatch:
         self._made.clear()
         self._readings = {}
 
+    def stalest(self, spans: Iterable[Span], number: int) -> list[Span]:
+        """Of these spans of sketches, those that `update` should be given next: at most `number`."""
+        due: list[tuple[float, Span]] = []
+        for span in spans:
+            made = self._made.get(DriftKey(PARTS[0], "previous", span.window, span.segment), -math.inf)
+            due.append((made, span))
+        return [span for _, span in sorted(due, key=_made_at)[:number]]
+
     def update(self, spans: Iterable[Spans], sketches: Iterable[Sampled], now: float, seconds: float) -> None:
-        """Make the stalest comparisons until `seconds` have passed; at least one."""
-        tasks = [*self._of_scores(spans), *self._of_sketches(sketches)]
+        """Make the stalest comparisons until `seconds` have passed; at least one. `sketches` may be some of all."""
+        given = list(sketches)
+        tasks = [*self._of_scores(spans), *self._of_sketches(given)]
         due = [task for task in tasks if now - self._made.get(task.key, -math.inf) >= STALE_SECONDS]
         readings = dict(self._readings)
         until = self._clock() + seconds
@@ -102,8 +111,12 @@ class DriftWatch:
             if self._clock() >= until:
                 break
         known = {task.key for task in tasks}
+        looked_at = {(sampled.part, sampled.segment, sampled.window) for sampled in given}
         self._readings = {
-            key: reading for key, reading in readings.items() if key in known and now - reading.at < LOST_SECONDS
+            key: reading
+            for key, reading in readings.items()
+            if now - reading.at < LOST_SECONDS
+            and (key in known or (key.what in PARTS and (key.what, key.segment, key.window) not in looked_at))
         }
 
     def _of_scores(self, spans: Iterable[Spans]) -> Iterable[_Task]:
@@ -164,6 +177,10 @@ class DriftWatch:
 
     def _labels(self, segment: Segment) -> dict[str, str]:
         return {key: value for key, value in zip(self._segment_keys, segment, strict=True) if value != ALL}
+
+
+def _made_at(due: tuple[float, Span]) -> float:
+    return due[0]
 
 
 def _sketch_comparison(

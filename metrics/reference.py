@@ -68,6 +68,11 @@ class Reference:
         """The sum of their weights, likewise."""
 
     @property
+    def last(self) -> float:
+        """The time of the latest score (seconds since the epoch); -infinity before the first."""
+        return self._last
+
+    @property
     def mean_weight(self) -> float:
         return self.weight / self.samples
 

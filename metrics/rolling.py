@@ -138,6 +138,9 @@ class Rolling:
                 continue
             bin_ = _BINS + range_.bin_of(value)
             squared = weight * weight
+            square = value * value
+            weighted, cubed, fourth = weight * value, squared * weight, squared * squared
+            squared_value, squared_square = squared * value, squared * square
             for window, number in places:
                 ring = series.rings[window]
                 row = ring.row(number)
@@ -146,13 +149,13 @@ class Rolling:
                     cells[row] += 1.0
                     cells[row + _W] += weight
                     cells[row + _W2] += squared
-                    cells[row + _WS] += weight * value
+                    cells[row + _WS] += weighted
                     cells[row + _S] += value
-                    cells[row + _S2] += value * value
-                    cells[row + _W3] += squared * weight
-                    cells[row + _W4] += squared * squared
-                    cells[row + _W2S] += squared * value
-                    cells[row + _W2S2] += squared * value * value
+                    cells[row + _S2] += square
+                    cells[row + _W3] += cubed
+                    cells[row + _W4] += fourth
+                    cells[row + _W2S] += squared_value
+                    cells[row + _W2S2] += squared_square
                     cells[row + bin_] += weight
         for metric, missing in answer.unscored.items():
             if missing.reason not in _NOT_FAILED:

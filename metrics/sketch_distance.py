@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from metrics.normals import fixed_normals
 from metrics.sketch import DIMENSION
 
 Points = npt.NDArray[np.float32]
@@ -63,7 +64,8 @@ def _median_distance(points: Points) -> float:
     some = points[:: max(len(points) // 128, 1)].astype(np.float64)
     squares = (some * some).sum(axis=1)
     distances = squares[:, None] + squares[None, :] - 2.0 * some @ some.T
-    return math.sqrt(max(float(np.median(distances[np.triu_indices(len(some), 1)])), 0.0))
+    pairs = distances[np.triu_indices(len(some), 1)]
+    return math.sqrt(max(float(np.partition(pairs, len(pairs) // 2)[len(pairs) // 2]), 0.0))
 
 
 def _features(points: Points) -> npt.NDArray[np.float64]:
@@ -74,4 +76,4 @@ def _features(points: Points) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _frequencies() -> npt.NDArray[np.float64]:
-    return np.random.default_rng(SEED).standard_normal((DIMENSION, FREQUENCIES))
+    return fixed_normals(SEED, DIMENSION, FREQUENCIES)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import binascii
 import math
+import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +40,13 @@ _WORD = (1 << 64) - 1
 _MIX = 0x9E3779B97F4A7C15
 
 
+class Span(NamedTuple):
+    """A window in one segment, or in all."""
+
+    segment: Segment
+    window: str
+
+
 class Sampled(NamedTuple):
     """The sketches of one part, in one segment (or all), of one window and of the span of that length before it."""
 
@@ -57,7 +66,7 @@ class _Slice:
     def __init__(self) -> None:
         self.worst = math.inf
         """The highest rank kept once the slice is full: below it, all answers are here."""
-        self.ranks: list[float] = []
+        self.ranks = array("d")
         self.points = bytearray()
         self.embedders: list[str] = []
 
@@ -84,6 +93,9 @@ class Reservoirs:
         self._segments = tuple(segments)
         self._slices: list[dict[tuple[Segment, int], _Slice]] = [{} for _ in self._windows]
         self._tables = tuple(zip(self._slices, windows.values(), strict=True))
+        self._members: list[tuple[Segment, tuple[Segment, ...]]] = [(segment, (segment,)) for segment in segments]
+        if len(segments) > 1:
+            self._members.append((tuple(ALL for _ in segments[0]), self._segments))
         self._newest = -math.inf
         self.embedder = ""
         """Of the newest sketch: those of another model are not compared with them."""
@@ -115,13 +127,18 @@ class Reservoirs:
             if rank < kept.worst:
                 if points is None:
                     points = _decoded(sketch)
+                    # Thousands are kept of the same few names.
+                    embedder = sys.intern(embedder)
                 kept.put(rank, points, embedder)
 
-    def read(self, now: float) -> Iterator[Sampled]:
-        """What is there at `now`, per window, segment and part; forgets what is too old for the window before."""
-        spans: list[tuple[Segment, tuple[Segment, ...]]] = [(segment, (segment,)) for segment in self._segments]
-        if len(spans) > 1:
-            spans.append((tuple(ALL for _ in self._segments[0]), self._segments))
+    def spans(self) -> list[Span]:
+        """All that `read` can tell of."""
+        return [Span(segment, window) for window, _ in self._windows for segment, _ in self._members]
+
+    def read(self, now: float, wanted: Collection[Span]) -> Iterator[Sampled]:
+        """What is there at `now` in the wanted spans, per part; forgets what is too old for the window before.
+
+        Each takes up to 128 kB, and all of them together would be most of a monitor's memory."""
         for slices, (window, seconds) in zip(self._slices, self._windows, strict=True):
             first = math.floor((now - seconds) * SLICES / seconds)
             for key in [key for key in slices if key[1] < first - SLICES]:
@@ -130,7 +147,9 @@ class Reservoirs:
             previous: dict[Segment, list[_Slice]] = {}
             for (segment, number), kept in slices.items():
                 (recent if number >= first else previous).setdefault(segment, []).append(kept)
-            for segment, of in spans:
+            for segment, of in self._members:
+                if (segment, window) not in wanted:
+                    continue
                 now_points, then_points = (
                     self._lowest([kept for each in of for kept in found.get(each, ())]) for found in (recent, previous)
                 )

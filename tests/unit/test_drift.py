@@ -107,7 +107,7 @@ def sketches(number: int) -> dict[str, str]:
 
 
 def read(reservoirs: Reservoirs, now: float = NOW) -> dict[tuple[str, tuple[str, ...], str], Sampled]:
-    return {(each.part, each.segment, each.window): each for each in reservoirs.read(now)}
+    return {(each.part, each.segment, each.window): each for each in reservoirs.read(now, reservoirs.spans())}
 
 
 def test_a_reservoir_is_bounded_and_the_same_whatever_the_order() -> None:
