@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from consumer.heap import give_heap_back
+
 log = logging.getLogger(__name__)
 
 ATTEND_SECONDS = 5.0
@@ -13,11 +15,12 @@ ATTEND_SECONDS = 5.0
 
 async def attending(attend: Callable[[], None], wanted: Callable[[], bool], stop: asyncio.Event) -> None:
     """Call `attend` in a thread every few seconds while `wanted`, until `stop` is set or the task is cancelled. A fault
-    is logged, and does not keep scores from being read."""
+    is logged, and does not keep scores from being read. What a look took of the heap is given back."""
     while not stop.is_set():
         if wanted():
             try:
                 await asyncio.to_thread(attend)
+                await asyncio.to_thread(give_heap_back)
             except Exception:
                 log.exception("changes and drift could not be looked for")
         try:

@@ -23,3 +23,13 @@ def keep_heap_small() -> None:
         mallopt(_ARENA_MAX, 2)
         mallopt(_MMAP_THRESHOLD, _MEGABYTE)
         mallopt(_TRIM_THRESHOLD, _MEGABYTE)
+
+
+def give_heap_back() -> None:
+    """Return what is free inside the heap to the system: the C library itself only does so at its end. It takes some
+    milliseconds; elsewhere than on glibc nothing happens.
+    """
+    if sys.platform.startswith("linux"):
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

@@ -23,6 +23,7 @@ from consumer import kafka_config
 from consumer.attending import attending
 from consumer.bundles import BundleScheduler, Record
 from consumer.health import Pulse
+from consumer.heap import give_heap_back
 from consumer.positions import Delivery, Positions
 from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
@@ -326,6 +327,7 @@ class Monitor:
             if rebuild.stopped:
                 return rebuilt
             self._book.restored()
+            give_heap_back()
             self._positions.begin(rebuilt.committed)
             self._current.update(rebuilt.until)
             self._kept = rebuilt
