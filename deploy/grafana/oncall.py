@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.grafana.panel import Dashboard, Link, Panel, Query
-from deploy.grafana.parts import JUDGED, cases, changes, dashboard_links, selector, variables
+from deploy.grafana.parts import cases, changes, dashboard_links, selector, variables
 from deploy.prometheus.table import Table
 
 
@@ -159,12 +159,10 @@ def on_call(table: Table) -> Dashboard:
                             Query(
                                 f"sum(increase(groundwatch_statement_conflicts_total{{{each}}}[$__rate_interval]))",
                                 "conflicts",
-                                pending=JUDGED,
                             ),
                             Query(
                                 f"sum(increase(groundwatch_evasive_total{{{each}}}[$__rate_interval]))",
                                 "evasive",
-                                pending=JUDGED,
                             ),
                         ),
                         "One passage supports and another contradicts: the documents disagree.",

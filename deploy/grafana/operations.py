@@ -182,14 +182,13 @@ def operations(table: Table) -> Dashboard:
                         "timeseries",
                         (
                             Query(
-                                _rate("judge_tokens_total", "judge") + " * 86400 / 1e6 * $price",
+                                _rate("judge_cost_total", "judge") + " * 86400",
                                 "{{judge}}",
                                 ("judge",),
                                 pending=JUDGED,
                             ),
                         ),
-                        "Tokens times the price in the box above.",
-                        unit="currencyUSD",
+                        "Tokens at `judge.prompt_price` and `judge.completion_price`, in the currency of these.",
                         least=0,
                     ),
                 ),

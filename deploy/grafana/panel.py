@@ -14,8 +14,8 @@ Kind = Literal["timeseries", "stat", "table", "bargauge", "heatmap", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One PromQL query. `labels` are those that each series of its answer must have; `pending` names the issue that
-    brings its metric, where that is not there yet."""
+    """One PromQL query. `labels` are those that each series of its answer must have; `pending` names what
+    must be there before it answers, where not everybody has it."""
 
     expr: str
     legend: str = ""

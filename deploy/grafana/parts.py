@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.grafana.panel import Annotation, Link, Panel, Query, Variable
 from deploy.prometheus.table import Table
 
-JUDGED, BASELINES = "issue 5", "issue 7"
+JUDGED, BASELINES = "an LLM judge", "a baseline, or two windows of answers"
 """Whose metrics a panel waits for."""
 GREEN_RED = ((None, "green"), (1.0, "red"))
 
@@ -20,7 +20,7 @@ def variables(table: Table, *, segments: bool = True) -> tuple[Variable, ...]:
     source = Variable("datasource", "Data source")
     pages = Variable("pages", "Pages", values=(table.links.pages,), current=table.links.pages)
     if not segments:
-        return (source, Variable("price", "Price of a million tokens", values=("1",), current="1"))
+        return (source,)
     windows = tuple(table.settings.monitor.windows)
     return (
         source,
@@ -57,12 +57,11 @@ def changes(table: Table) -> tuple[Annotation, ...]:
             "{{metric}} changed",
             named,
             "orange",
-            pending=BASELINES,
         ),
     )
 
 
-def score(table: Table, metric: str, title: str, description: str, pending: str = "", thresholds: str = "") -> Panel:
+def score(table: Table, metric: str, title: str, description: str, pending: str = "") -> Panel:
     """A rolling score with its interval, and the threshold in force."""
     chosen = f'metric="{metric}",window="$window",{selector(table)}'
     labels = ("metric", "window", *table.segments)
@@ -78,7 +77,7 @@ def score(table: Table, metric: str, title: str, description: str, pending: str 
                 f'groundwatch:threshold:in_force{{metric="{metric}",{selector(table)}}}',
                 f"threshold {named}",
                 ("metric", *table.segments),
-                pending=thresholds or pending,
+                pending=pending,
             ),
         ),
         description,

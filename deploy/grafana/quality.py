@@ -30,21 +30,18 @@ def quality(table: Table) -> Dashboard:
                         "topic_similarity",
                         "Topic similarity",
                         "Cosine of answer and passages. Watched for shifts; it says nothing about truth.",
-                        thresholds=BASELINES,
                     ),
                     score(
                         table,
                         "question_context_similarity",
                         "Question and passages",
                         "Low: retrieval returns something else than was asked for.",
-                        thresholds=BASELINES,
                     ),
                     score(
                         table,
                         "question_answer_similarity",
                         "Question and answer",
                         "Low: the answer is about something else than the question.",
-                        thresholds=BASELINES,
                     ),
                     score(table, "answer_relevance", "Answer relevance", "By an LLM judge.", JUDGED),
                     Panel(

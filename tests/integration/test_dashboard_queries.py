@@ -11,14 +11,10 @@ from deploy.grafana.boards import dashboards
 from deploy.grafana.panel import expanded
 from deploy.prometheus.table import read_table
 from tests.prometheus_server import prometheus
-from tests.prometheus_tools import ABSENT, tools
 
 
-def test_every_query_is_valid(tmp_path: Path) -> None:
-    found = tools("prometheus", tmp_path / "tools")
-    if not found:
-        pytest.skip(ABSENT)
-    for number, binary in enumerate(found):
+def test_every_query_is_valid(prometheus_binaries: list[str], tmp_path: Path) -> None:
+    for number, binary in enumerate(prometheus_binaries):
         with prometheus(binary, tmp_path / str(number), {"global": {"scrape_interval": "1m"}}) as server:
             asked = 0
             for dashboard in dashboards(read_table(Settings())):
