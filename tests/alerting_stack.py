@@ -34,9 +34,11 @@ UNHURRIED: Mapping[str, Mapping[str, Any]] = {
     "MonitorStalled": {"span": "30m"},
     "ScoringLag": {"span": "30m", "limit": "30m"},
     "CacheDown": {"span": "10m"},
+    "TargetDown": {"for": "12m"},
+    "TargetsGone": {"for": "12m"},
 }
-"""Rows that watch how fast a worker goes: a batch takes the same seconds whatever the time scale of the rules, and a
-busy machine is not the fault that is tested. In minutes of the rules, which are seconds here."""
+"""Rows that watch how fast a worker goes or answers: a batch takes the same seconds whatever the time scale of the
+rules, and a busy machine is not the fault that is tested. In minutes of the rules, which are seconds here."""
 WINDOWS = {"5m": 300 / SCALE, "1h": 3600 / SCALE, "24h": 86400 / SCALE}
 DEPLOY = TABLE.parents[1]
 CACHE_OPTIONS = ("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
@@ -178,6 +180,7 @@ def stack(
         )
         config = prometheus_config(table, rules, addresses["scorer"], addresses["monitor"], manager.address)
         server = within.enter_context(prometheus(binaries["prometheus"], folder / "prometheus", config))
+        wait_until(lambda: server.query("sum(up)")[:1] == [({}, 2.0)], 60, "both workers are scraped")
         yield Stack(table, workers["scorer"], workers["monitor"], server, manager, receiver, traffic)
 
 

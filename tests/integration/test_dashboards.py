@@ -63,7 +63,8 @@ def running(kafka: str, alerting_binaries: dict[str, str], tmp_path_factory: pyt
         wait_until(
             lambda: bool(running.prometheus.query("sum(increase(groundwatch_flagged_total[30s])) > 3")), 90, "flags"
         )
-        wait_until(lambda: bool(running.prometheus.query("groundwatch:flagged_answers:ratio1h")), 60, "recorded ratios")
+        there = "count(groundwatch:flagged_answers:ratio1h) and count(groundwatch_case_lag_records)"
+        wait_until(lambda: bool(running.prometheus.query(there)), 60, "recorded ratios, and the lag of case files")
         yield running
 
 
