@@ -21,6 +21,11 @@ _QUESTION = pattern("question", "mark")
 _CLAIMING_QUESTION = pattern("question", "claiming")
 _TAGGED_QUESTION = pattern("question", "tagged")
 _ATTRIBUTION = pattern("attribution", "english", "chinese")
+_LEAD_IN = pattern("lead", "english", "chinese")
+_TOPIC = pattern("lead", "topic")
+_CLAUSE_END = re.compile(r"\s*(?:[,，、!！;；]|——|\s[—–-]\s)\s*")
+CLAUSES = 6
+"""Clauses of a lead-in that are looked at from either end."""
 _LINK = re.compile(r"(?:https?://|www\.)\S+")
 _CONTENT = re.compile(r"[^\W_]")
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -78,3 +83,37 @@ def attribution_length(sentence: str) -> int:
     """
     found = _ATTRIBUTION.match(simplified(sentence[:LONGEST]))
     return found.end() if found and _CONTENT.search(sentence, found.end()) else 0
+
+
+def lead_meaning(sentence: str) -> str:
+    """What a lead-in says of each item after it: the sentence less greeting, announcement and pointer at the evidence.
+
+    Empty where nothing is left.
+
+    >>> lead_meaning("Hello, part-time staff get:"), lead_meaning("Hello, based on the provided documents:")
+    ('part-time staff get', '')
+    """
+    rest = sentence.rstrip(":： ")
+    for _ in range(CLAUSES):
+        if is_boilerplate(f"{rest}:") or _only_leads_in(rest):
+            return ""
+        comma = _CLAUSE_END.search(rest, 0, LONGEST)
+        head = rest[: comma.start()] if comma else ""
+        if comma and (is_boilerplate(head) or _only_leads_in(head)):
+            rest = rest[comma.end() :]
+        elif length := attribution_length(rest):
+            rest = rest[length:]
+        else:
+            break
+    for _ in range(CLAUSES):
+        commas = list(_CLAUSE_END.finditer(rest[-LONGEST:]))
+        tail = rest[-LONGEST:][commas[-1].end() :] if commas else ""
+        if not tail or not (is_boilerplate(f"{tail}:") or _only_leads_in(tail)):
+            break
+        rest = rest[: len(rest) - len(rest[-LONGEST:]) + commas[-1].start()]
+    named = _TOPIC.search(simplified(rest)) if len(rest) <= LONGEST else None
+    return rest[: named.start()] if named else rest
+
+
+def _only_leads_in(clause: str) -> bool:
+    return bool(_LEAD_IN.match(simplified(clause[:LONGEST])))

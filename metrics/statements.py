@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from metrics.blocks import Block, Kind, layout_of
-from metrics.boilerplate import attribution_length, is_boilerplate
+from metrics.boilerplate import attribution_length, is_boilerplate, lead_meaning
 from metrics.judge import Statement
 from metrics.language import UNSPACED
 from metrics.outcome import Reason
 from metrics.refusal import clauses_beside, is_refusal
 from metrics.sentences import sentence_spans
 
-VERSION = "statements/2"
+VERSION = "statements/3"
 """Part of every definition of a score over statements: raise it when an answer may be split otherwise."""
 
 MAX_STATEMENTS = 500
@@ -70,22 +70,20 @@ def _statements(answer: str, blocks: tuple[Block, ...]) -> Iterator[Statement | 
         if block.kind is Kind.HEADING:
             lead = ""
         elif block.kind is Kind.LEAD:
-            text = cleaned(answer[block.start : block.end])
             followed = i + 1 < len(blocks) and blocks[i + 1].kind is not Kind.HEADING
-            lead = "" if is_boilerplate(text) else text.rstrip(":： ")
-            if not followed or _claims_in_itself(text):
-                yield from _prose(answer, block, "")
+            *before, last = sentence_spans(answer, block.start, block.end) or [(block.start, block.start)]
+            for start, end in before:
+                yield from _sentence(answer, start, end, "")
+            lead = lead_meaning(cleaned(answer[slice(*last)]))
+            if lead and (not followed or any(c.isdigit() for c in lead)):
+                # «The warranty lasts two years and covers the following:» claims something; «Opening hours:» does not.
+                yield from _sentence(answer, *last, "")
         elif block.kind is Kind.ROW:
             yield Statement(cleaned(block.text), block.start, block.end)
         else:
             if block.kind is Kind.PROSE and i and blocks[i - 1].kind is not Kind.LEAD:
                 lead = ""
             yield from _prose(answer, block, lead if block.kind is Kind.ITEM else "")
-
-
-def _claims_in_itself(lead: str) -> bool:
-    """«The warranty lasts two years and covers the following:» claims something; «Opening hours:» does not."""
-    return not is_boilerplate(lead) and any(c.isdigit() for c in lead)
 
 
 def _prose(answer: str, block: Block, lead: str) -> Iterator[Statement | None]:

@@ -203,6 +203,55 @@ def test_a_lead_in_travels_with_short_items_only() -> None:
     assert texts(answer) == ["The desk is staffed on: Monday", "every second Tuesday of the month", "Closed otherwise."]
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Based on the documents:",
+        "Hello! Based on the provided documents:",
+        "Hello, based on what you shared:",
+        "According to the information in your files:",
+        "Hi there! Here is what I found:",
+        "Sure thing, I found the following:",
+        "Great question — here's the info that you asked for:",
+        "In summary:",
+        "根据提供的资料：",
+        "根據提供的資料：",
+        "您好，门票信息如下：",
+        "您好！很高兴为您服务，信息如下：",
+        "好的，根据您上传的文件，我为您整理了以下内容：",
+        "如下：",
+        "以下是开放时间：",
+    ],
+)
+def test_a_lead_in_that_greets_announces_or_points_at_its_source_is_not_glued(lead: str) -> None:
+    assert texts(f"{lead}\n- Dogs are welcome.\n- 儿童免票\n") == ["Dogs are welcome.", "儿童免票"]
+
+
+@pytest.mark.parametrize(
+    ("lead", "glued"),
+    [
+        ("Part-time staff get:", "Part-time staff get"),
+        ("Hello, part-time staff get:", "part-time staff get"),
+        ("Hello! According to the handbook, part-time staff get:", "part-time staff get"),
+        ("Based on seniority:", "Based on seniority"),
+        ("In the first year:", "In the first year"),
+        ("兼职员工享有：", "兼职员工享有"),
+        ("您好，根据员工手册，兼职员工享有：", "兼职员工享有"),
+        ("您好，兼职员工的年假，详情如下：", "兼职员工的年假"),
+        ("您好，门票信息：", "门票"),
+    ],
+)
+def test_of_a_mixed_lead_in_the_part_that_means_something_is_glued(lead: str, glued: str) -> None:
+    assert texts(f"{lead}\n- twelve days\n") == [f"{glued}: twelve days"]
+
+
+def test_what_a_lead_in_says_before_its_last_sentence_is_a_statement() -> None:
+    assert texts("Thanks for asking. Dogs are welcome. Here is the rest:\n- Entry is free.\n") == [
+        "Dogs are welcome.",
+        "Entry is free.",
+    ]
+
+
 def test_a_lead_in_that_claims_a_number_is_a_statement() -> None:
     assert texts("The cover lasts 2 years and includes:\n- the screen and the hinge\n")[0].startswith(
         "The cover lasts 2"
