@@ -32,6 +32,10 @@ ROOM = 160
 """Characters on either side of the evidence within a long passage."""
 BAR = "│ "
 
+LONGEST_ID = 64
+"""Columns of an id that stands whole in a list."""
+SHORTENED_ID = 24
+
 
 @dataclass(frozen=True, slots=True)
 class Style:
@@ -270,9 +274,7 @@ def row(case: CaseFile, width: int) -> str:
     flags = ", ".join(inert(flag) for flag in record.flags) or "audit"
     counts = " ".join(f"{n}{SIGNS[label]}" for label, n in verdict_counts(case).items() if n)
     fault = f"  fault {inert(record.fault)}" if record.flags else ""
-    head = (
-        f"{utc(record.event_time)}  {click.style(shortened(record.id, 40), bold=True)}  {segment_text(record.segment)}"
-    )
+    head = f"{utc(record.event_time)}  {_reference(case)}  {segment_text(record.segment)}"
     worst = worst_first(case.statements)[:1]
     if worst and worst[0][1].label != "supported":
         label = worst[0][1].label
@@ -282,6 +284,15 @@ def row(case: CaseFile, width: int) -> str:
     colour = COLOURS.get(worst[0][1].label) if worst else None
     second = f"    {click.style(sign, fg=colour)} {BAR}{shortened(text, max(20, width - len(sign) - 8))}"
     return f"{head}  {flags}{fault}  {counts}".rstrip() + "\n" + second
+
+
+def _reference(case: CaseFile) -> str:
+    """What `cases show` takes: the event's id as it is, or the case key where the id is too long for a list, cannot be
+    printed as it is, or would pass for an option."""
+    name = case.record.id
+    if name and name == name.strip() == shortened(name, LONGEST_ID) and not name.startswith("-"):
+        return click.style(name, bold=True)
+    return f"{click.style(case_key(case), bold=True)} ({shortened(name, SHORTENED_ID)})"
 
 
 def utc(seconds: float) -> str:

@@ -163,7 +163,7 @@ def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, *
 def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, passages: str | None) -> None:
     """Show one case: which statement is wrong, against which passage, and what is at fault.
 
-    ID is an event id, a trace id, or a case key from --json.
+    ID is an event id, a trace id, or a case key, which the list shows in place of a long id.
     """
     style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
     with opened(loaded_settings(ctx).settings, file) as source:
@@ -207,7 +207,7 @@ def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | N
                 write(line)
                 written += 1
     left_out = f"; {short} left out, whose text the broker had refused" if short else ""
-    click.echo(f"{written} cases written{left_out}", err=True)
+    click.echo(f"{written} {'case' if written == 1 else 'cases'} written{left_out}", err=True)
 
 
 @command.command("forget")
@@ -233,12 +233,12 @@ def forget(ctx: click.Context, references: tuple[str, ...], text: str, yes: bool
         assert isinstance(source, CaseStore)
         keys, unknown = _to_forget(source, references, text)
         if keys and not yes:
-            click.confirm(f"remove {len(keys)} case files from Redis for good?", abort=True)
+            click.confirm(f"remove {_files(len(keys))} from Redis for good?", abort=True)
         removed = source.forget(keys)
     how = " and ".join([*(["by id"] if references else []), *(["by a text"] if text else [])])
-    log.info("audit: %s removed %d case files from Redis %s: %s", _who(), removed, how, ", ".join(keys) or "none")
+    log.info("audit: %s removed %s from Redis %s: %s", _who(), _files(removed), how, ", ".join(keys) or "none")
     click.echo(
-        f"{removed} case files removed from Redis, and kept from coming back. The topic {settings.topics.flagged} (and "
+        f"{_files(removed)} removed from Redis, and kept from coming back. The topic {settings.topics.flagged} (and "
         f"the events themselves) keep what they hold until their retention is over."
     )
     if unknown:
@@ -261,6 +261,10 @@ def _to_forget(store: CaseStore, references: Iterable[str], text: str) -> tuple[
             if number % PROGRESS == 0:
                 click.echo(f"{number} cases looked through", err=True)
     return list(keys), unknown
+
+
+def _files(count: int) -> str:
+    return f"{count} case file" if count == 1 else f"{count} case files"
 
 
 def _who() -> str:

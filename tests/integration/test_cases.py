@@ -190,12 +190,12 @@ def test_from_an_event_to_the_engineers_terminal(kafka: str, redis_url: str, tmp
     whole = orjson.loads(cases_here(settings, "list", "--json").stdout)
     assert whole["key"] == orjson.loads(cases_here(settings, "show", "e1", "--json").stdout)["key"]
     out = tmp_path / "events.jsonl"
-    assert cases(settings, "export", "--out", str(out)).stderr == "1 cases written\n"
+    assert cases(settings, "export", "--out", str(out)).stderr == "1 case written\n"
     decoded = Decoder(Settings().decode).decode(out.read_bytes(), fallback_id="x", broker_time=None).event
     assert content_hash(decoded) == whole["record"]["content_hash"]
     forgotten = cases(settings, "forget", "e1", "--yes")
     assert forgotten.returncode == 0
-    assert "1 case files removed" in forgotten.stdout
+    assert "1 case file removed" in forgotten.stdout
     assert "keep what they hold until their retention is over" in forgotten.stdout
     assert (
         f"audit: {os.environ.get('USER') or 'root'} removed 1" in forgotten.stderr

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from consumer.case_export import exported
 from consumer.case_file import CaseChunk, CaseEvidence, CaseFile, CaseStatement, decode_case, encode_case, smaller_cases
+from consumer.case_filter import named
 from consumer.case_rendering import Style, answer_pieces, rendered, row
 from consumer.decode import Decoder
 from consumer.record import RecordRejected
@@ -209,3 +210,22 @@ def test_fields_of_the_record_that_are_shown_are_checked(field: str) -> None:
 def test_a_case_survives_its_encoding() -> None:
     for case in (case_file(1, NOW), audited(2, NOW), replace(case_file(3, NOW), reference="26 days")):
         assert decode_case(encode_case(case)) == case
+
+
+@pytest.mark.parametrize("name", ["a", "e" * 64, "3f2b8c1e-0000-4000-8000-00000000abcd", "問" * 32])
+def test_the_list_shows_an_id_whole_where_it_fits(name: str) -> None:
+    assert f"  {name}  " in click.unstyle(row(case_file(1, NOW, record={"id": name}), 100))
+
+
+@pytest.mark.parametrize("name", ["e" * 65, "問" * 33, "a\nb", "-x", " a", "", "\x1b[31m"])
+def test_the_list_shows_a_key_that_show_takes_where_the_id_does_not_fit(name: str) -> None:
+    case = case_file(1, NOW, record={"id": name})
+    reference = click.unstyle(row(case, 100)).split("  ")[1].split(" ")[0]
+    assert named([case], reference) == [case]
+
+
+def test_two_long_ids_with_one_beginning_can_be_told_apart_in_the_list() -> None:
+    cases = [case_file(1, NOW, record={"id": "e" * 90 + end}) for end in "ab"]
+    first, second = (click.unstyle(row(case, 100)).split("  ")[1].split(" ")[0] for case in cases)
+    assert named(cases, first) == [cases[0]]
+    assert named(cases, second) == [cases[1]]
