@@ -1,6 +1,6 @@
 """Commit rate with an LLM judge that starts to hang under load, beside a run without a judge, on a real Kafka.
 
-    python -m tests.bench.judge_hang [--runs 3] [--seconds 12] [--timeout 4] [--answered 0]
+    python -m tests.bench.judge_hang [--runs 3] [--seconds 20] [--timeout 4] [--answered 0]
 
 Two workers read the same full topic at the same time, as fast as they can, one with a judge and one without
 (`judge.kind = "none"`), on the same processor, so that both share whatever else the machine does. Passages, questions
@@ -149,7 +149,7 @@ def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, ser
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--timeout", type=float, default=4.0)
     parser.add_argument("--answered", type=int, default=0, help="one request in so many is still answered; 0: none")
     parser.add_argument("--events", type=int, default=150_000)
@@ -165,6 +165,8 @@ def main() -> None:
             "GROUNDWATCH__TOPICS__PARTITIONS": str(PARTITIONS),
             "GROUNDWATCH__SCORING__METRICS": '["faithfulness", "topic_similarity"]',
             "GROUNDWATCH__SCORER__MAX_DELAY_SECONDS": "86400",
+            # Commits come in steps: a second of them is a twentieth of what is measured.
+            "GROUNDWATCH__SCORER__COMMIT_INTERVAL_SECONDS": "0.2",
             "GROUNDWATCH__EMBEDDING__THREADS": "1",
         }
         create_topics(load(None, values).settings, 30)
