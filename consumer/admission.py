@@ -8,6 +8,10 @@ service times only, never on the event at hand, so weighted means stay unbiased 
 
 from __future__ import annotations
 
+import logging
+
+log = logging.getLogger(__name__)
+
 FLOOR = 0.0001
 """The admitted share never falls below this: a metric never goes silent for good."""
 FIRST_SHARE = 0.005
@@ -23,6 +27,45 @@ HEADROOM = 0.95
 RECOVERY_SECONDS = 10.0
 MEMORY = 0.3
 """Weight of the newest tick in the moving averages of arrivals and of service time."""
+
+SETTLED_SECONDS = 2.0
+"""Shedding is told of once the share that is scored has been steered for so long."""
+TOLD_SECONDS = 300.0
+"""Between two warnings: a scorer at its limit may shed, recover and shed again all day."""
+
+
+class SheddingLog:
+    """One warning when shedding begins, and a line when a shedding that was told of has ended."""
+
+    def __init__(self, max_delay_seconds: float) -> None:
+        self._max_delay = max_delay_seconds
+        self._began: float | None = None
+        self._told_at: float | None = None
+        self._open = False
+
+    def look(self, now: float, shedding: bool, age: float, share: float) -> None:
+        """`now` is monotonic; `age` of the event at hand and what is told are in seconds."""
+        if not shedding:
+            if self._open and self._began is not None:
+                log.warning("shedding ended after %.0f s: every sampled event is scored again", now - self._began)
+            self._began, self._open = None, False
+            return
+        if self._began is None:
+            self._began = now
+        recently = self._told_at is not None and now - self._told_at < TOLD_SECONDS
+        if self._open or recently or now - self._began < SETTLED_SECONDS:
+            return
+        self._told_at, self._open = now, True
+        log.warning(
+            "shedding: events are %.0f s old when their turn comes (scorer.max_delay_seconds is %.0f) and more arrive "
+            "than can be scored; %s of what was sampled is scored now (by hash), until the backlog is worked off. "
+            "Start more scorers, or lower sampling.rate (docs/delivery.md)",
+            age, self._max_delay, _percent(share),
+        )  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 class Admission:
@@ -40,6 +83,7 @@ class Admission:
         self._arrivals = 0
         self._tick_start: float | None = None
         self._relaxed_since: float | None = None
+        self._log = SheddingLog(max_delay_seconds)
 
     @property
     def shedding(self) -> bool:
@@ -79,6 +123,7 @@ class Admission:
         elapsed = now - self._tick_start
         if elapsed >= TICK_SECONDS:
             self._tick(now, elapsed, queued)
+            self._log.look(now, self._shedding, age, self._share)
         return self._share if self._shedding else 1.0
 
     def _tick(self, now: float, elapsed: float, queued: int) -> None:

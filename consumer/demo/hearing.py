@@ -51,7 +51,7 @@ def hearing(settings: Settings) -> Iterator[Hearing]:
     """Raises:
     KafkaException: the broker does not say which partitions there are.
     """
-    consumer = Consumer(kafka_config.consumer(settings.kafka, GROUP))
+    consumer = Consumer(kafka_config.consumer(settings.kafka, GROUP) | {"log_level": 0})
     try:
         places = [
             TopicPartition(topic, partition, OFFSET_BEGINNING)

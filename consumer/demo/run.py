@@ -216,7 +216,7 @@ def _drain(
 def _outlets(running: Services) -> Iterator[tuple[Outlets, Client]]:
     topic = running.settings.topics.events[0]
     client = Client(running.settings.kafka, topic)
-    other_writer = Producer(kafka_config.client(running.settings.kafka))
+    other_writer = Producer(kafka_config.client(running.settings.kafka) | {"log_level": 0})
 
     def put_raw(value: bytes | None) -> None:
         other_writer.produce(topic, value=value)

@@ -1,9 +1,12 @@
 """The shedding controller, driven by a simulated scorer: no clock but the one passed in."""
 
 import random
+import re
 from dataclasses import dataclass, field
 
-from consumer.admission import FLOOR, Admission
+import pytest
+
+from consumer.admission import FLOOR, Admission, SheddingLog
 
 
 @dataclass
@@ -92,3 +95,38 @@ def test_the_share_never_reaches_zero() -> None:
     simulation = Simulation(arrivals_per_second=20_000, service_per_second=1, max_delay=1)
     simulation.run(10, age=100)
     assert min(share for _, share in simulation.weights) >= FLOOR
+
+
+def test_shedding_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    simulation = Simulation(arrivals_per_second=400, service_per_second=100, max_delay=60)
+    simulation.run(60, age=700)
+    (begun,) = caplog.records
+    assert begun.levelname == "WARNING"
+    assert "events are 700 s old" in begun.message
+    assert "max_delay_seconds is 60" in begun.message
+    percent = re.search(r"; (\d+) % of what was sampled is scored now", begun.message)
+    assert percent is not None
+    assert 15 <= int(percent[1]) <= 35  # a quarter of what arrives can be scored
+    simulation.arrivals_per_second = 20
+    simulation.run(60, age=1, start=60)
+    assert len(caplog.records) == 2
+    ended = re.fullmatch(r"shedding ended after (\d+) s: every sampled event is scored again", caplog.messages[1])
+    assert ended is not None
+    assert 60 <= int(ended[1]) <= 90
+
+
+def test_a_scorer_at_its_limit_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    told = SheddingLog(300.0)
+    for second in range(1200):
+        told.look(float(second), second % 40 < 20, 400.0, 0.0125)
+    begun = [message for message in caplog.messages if message.startswith("shedding: ")]
+    assert len(begun) == 4  # of 30
+    assert "1.2 % of what" in begun[0]
+    assert sum("ended" in message for message in caplog.messages) == 4
+
+
+def test_a_shedding_shorter_than_its_share_takes_to_settle_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    told = SheddingLog(300.0)
+    told.look(0.0, True, 400.0, 0.005)
+    told.look(1.0, False, 4.0, 1.0)
+    assert not caplog.records
