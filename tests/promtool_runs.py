@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -52,7 +53,9 @@ def needed(recordings: Sequence[Recording], alerts: Iterable[Alert], scenarios: 
 
 
 def run(promtool: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([promtool, *arguments], cwd=cwd, capture_output=True, text=True, timeout=280)
+    # Memory is there, and the time of the tests is not.
+    environment = os.environ | {"GOGC": "400"}
+    return subprocess.run([promtool, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=280)
 
 
 @dataclass(frozen=True)

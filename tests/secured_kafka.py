@@ -85,7 +85,8 @@ def _filter(acl: Acl) -> AclBindingFilter:
 
 
 def _keytool(*arguments: str) -> None:
-    done = subprocess.run(["keytool", *arguments], capture_output=True, text=True, timeout=60)
+    command = ["keytool", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -13,7 +13,7 @@ from tests.alerting_stack import CACHE_OPTIONS, SCALE, WINDOWS, Redis, Stack, re
 from tests.processes import wait_until
 from tests.prometheus_server import Told
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alerting, pytest.mark.timeout(900)]
 
 RATE = 4.0
 METRICS = ("faithfulness", "topic_similarity")

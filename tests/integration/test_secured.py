@@ -138,12 +138,12 @@ def counted(monitor: Running) -> float:
     return monitor.total("groundwatch_scores_read_total", outcome="counted")
 
 
-@pytest.mark.parametrize("command", ["monitor", "topics"])
 @pytest.mark.parametrize(
-    ("changes", "told"),
-    [({"sasl_password": "wrong"}, "uthentication failed"), ({"sasl_username": "nobody"}, "uthentication failed"),
-     ({"ssl_ca_file": "other"}, "certificate")],
-    ids=["password", "user", "authority"],
+    ("command", "changes", "told"),
+    [("monitor", {"sasl_password": "wrong"}, "uthentication failed"),
+     ("topics", {"sasl_username": "nobody"}, "uthentication failed"),
+     ("monitor", {"ssl_ca_file": "other"}, "certificate"), ("topics", {"ssl_ca_file": "other"}, "certificate")],
+    ids=["password", "user", "authority", "authority-topics"],
 )  # fmt: skip
 def test_wrong_credentials_are_told_in_one_line(
     secured: Secured, command: str, changes: dict[str, str], told: str
