@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -45,9 +46,12 @@ from consumer.score_gates import (
 from consumer.score_summary import Summary, as_json, judged_lines, length_table, score_table
 from consumer.segments import Segmenter
 from consumer.settings import Settings
+from consumer.settings_rules import check_metric_names
 from consumer.thresholds import ThresholdTable, thresholds_in_force
 from metrics.baseline import BaselineError
 from metrics.evaluation import Evaluator
+from metrics.llm.names import METRICS as JUDGED
+from metrics.ranges import range_of
 
 GATE_EXIT = 3
 WIDTH = 160
@@ -93,15 +97,13 @@ def command(
     logs.configure(settings.logging)
     _check_places(events, out, against)
     _check_cases(cases, {"EVENTS": events, "--out": out, "--against": against, "--summary": summary_file})
+    limits = _floors(floors, settings)
     decoder = _decoder(settings)
     old = None if against is None else _old_scores(against)
     evaluator = _evaluator(settings)
     thresholds = _thresholds(settings, evaluator)
     try:
-        limits = read_floors(floors, evaluator.bounds)
         compared = comparable(old, evaluator.definitions) if old else ()
-    except ValueError as error:
-        raise click.UsageError(f"--fail-under {error}") from None
     except ComparisonError as error:
         raise click.UsageError(f"--against {against}: {error}") from None
     summary = Summary(evaluator.definitions, evaluator.bounds)
@@ -178,6 +180,24 @@ def _check_cases(cases: Path | None, others: dict[str, Path | None]) -> None:
 
 def _same(one: Path, other: Path) -> bool:
     return one == other or (one.exists() and other.exists() and os.path.samefile(one, other))
+
+
+def _floors(given: Iterable[str], settings: Settings) -> dict[str, float]:
+    """The options as a mapping; a fault in one must not cost the loading of a model, nor must a metric that there is
+    not."""
+    names = settings.scoring.metrics
+    try:
+        check_metric_names(names)
+        beyond = [name for name in names if name in JUDGED and name != "faithfulness"]
+        if beyond and settings.judge.kind != "llm":
+            listed = ", ".join(beyond)
+            raise ValueError(f"{listed}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
+    except ValueError as error:
+        raise click.UsageError(f"--metrics: {error}") from None
+    try:
+        return read_floors(given, {name: (range_of(name).low, range_of(name).high) for name in names})
+    except ValueError as error:
+        raise click.UsageError(f"--fail-under {error}") from None
 
 
 def _old_scores(against: Path) -> OldScores:

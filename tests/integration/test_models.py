@@ -328,5 +328,6 @@ def test_counters_are_there_from_the_start_and_count(settings: Embedding, redis_
 
 
 def test_unknown_metric_ends_the_start(settings: Embedding) -> None:
+    misnamed = Scoring().model_copy(update={"metrics": ("topic_similarty",)})
     with pytest.raises(ValueError, match="known: topic_similarity"):
-        build_evaluator(Settings(embedding=settings, scoring=Scoring(metrics=("topic_similarty",))), None)
+        build_evaluator(Settings(embedding=settings, scoring=misnamed), None)

@@ -330,13 +330,21 @@ def test_scores_of_another_definition_are_refused(tmp_path: Path) -> None:
         (["--fail-under", "topic_similarity"], "METRIC=VALUE"),
         (["--fail-under", "faith=0.5"], "one of the scored metrics"),
         (["--fail-under", "topic_similarity=85"], "lies in [-1, 1]"),
-        (["--metrics", "topic_similarty"], "topic_similarty"),
+        (["--fail-under", "faithfulness"], "METRIC=VALUE"),
+        (["--fail-under", "faithfulness=abc"], "lies in [0, 1]"),
+        (["--fail-under", "faithfulness=nan"], "lies in [0, 1]"),
+        (["--metrics", "topic_similarity", "--fail-under", "faithfulness=0.5"], "one of the scored metrics"),
+        (["--metrics", "topic_similarty"], "did you mean 'topic_similarity'"),
+        (["--metrics", "context_recall", "--judge", "lexical"], "only an LLM judge scores that"),
         (["--metrics", ","], "at least one name"),
         (["--against", "absent.jsonl"], "does not exist"),
         (["--out", "no/such/folder/s.jsonl"], "there is no folder"),
     ],
 )
-def test_bad_arguments_are_one_clear_message(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_arguments_are_one_clear_message_before_anything_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(commands_score_file, "_evaluator", lambda settings: pytest.fail("the model was loaded"))
     file = write(tmp_path / "e.jsonl", encode_event(events(1)[0]))
     result = run(file, "--out", tmp_path / "s.jsonl", *arguments)
     assert result.exit_code == 2
