@@ -45,6 +45,7 @@ def conflicts(statement: Sentence, text: str, window: Window, source: str) -> li
     """All disagreements; `text` and `source` are the texts that statement and window were read from."""
     found = list(_numbers(statement, text, window, source))
     found += _negations(statement, window)
+    found += _denials(statement, text, window, source)
     found += _opposites(statement, window)
     found += _swapped(statement, window)
     if not any(conflict.kind is Kind.NUMBER for conflict in found):
@@ -55,14 +56,19 @@ def conflicts(statement: Sentence, text: str, window: Window, source: str) -> li
 def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     there = [(s, q) for s in window.sentences for q in s.numbers]
     for said in statement.numbers:
-        if any(agrees(said, q) for _, q in there):
+        if said in statement.denied or any(agrees(said, q) for _, q in there):
             continue
         for sentence, q in there:
             rival = comparable(said, q) or (
                 said.figure is not None and said.figure == q.figure and said.unit and q.unit
             )
             taken = any(agrees(mine, q) for mine in statement.numbers)
-            if rival and not taken and _same_place(statement, said.start, sentence, q.start):
+            if (
+                rival
+                and not taken
+                and q not in sentence.denied
+                and _same_place(statement, said.start, sentence, q.start)
+            ):
                 yield Conflict(Kind.NUMBER, _words(text, statement, said), _words(source, sentence, q))
                 break
 
@@ -99,6 +105,21 @@ def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
         for head in sorted(sentence.heads & shared):
             if head not in statement.negated and head not in sentence.plain:
                 yield Conflict(Kind.NEGATION, head, f"not {head}")
+
+
+def _denials(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
+    """«Leave is not 26 days» against «Leave is 26 days»: no sentence as near sides with it."""
+    near = [(len(statement.vocabulary & s.vocabulary), s) for s in window.sentences]
+    near = [(shared, s) for shared, s in near if shared >= SHARED * len(statement.vocabulary)]
+    for said in statement.numbers:
+        denied = said in statement.denied
+        there = [(shared, s, q) for shared, s in near for q in s.numbers if agrees(said, q)]
+        most = max((share for share, _, _ in there), default=0)
+        rivals = [(s, q) for share, s, q in there if share == most]
+        if rivals and all((q in s.denied) != denied for s, q in rivals):
+            sentence, found = rivals[0]
+            mine, other = _words(text, statement, said), _words(source, sentence, found)
+            yield Conflict(Kind.NEGATION, f"not {mine}" if denied else mine, other if denied else f"not {other}")
 
 
 def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from metrics.language import UNSPACED
 from metrics.lexical.conflicts import Conflict, Kind, conflicts, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
+from metrics.lexical.quantities import STAND_IN
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold
 
@@ -214,7 +215,7 @@ def _written(text: str, statement: Sentence, terms: Sequence[str]) -> tuple[str,
     return tuple(dict.fromkeys(words))
 
 
-_WORD = re.compile(rf"[^\s{UNSPACED}]+?(?=[^\w'&-]|[{UNSPACED}]|$)|.")
+_WORD = re.compile(rf"(?i:{STAND_IN})|[^\s{UNSPACED}]+?(?=[^\w'&-]|[{UNSPACED}]|$)|.")
 
 
 def _unit(term: str) -> float:

@@ -22,6 +22,8 @@ from metrics.sentences import sentence_spans
 
 log = logging.getLogger(__name__)
 
+RULES = 2
+"""Part of the identity: raise it when the same weights may give another verdict."""
 CHUNKS_KEPT = 2048
 """Chunks whose reading is kept: in production the same chunks come back."""
 DECISIVE = 0.9
@@ -62,7 +64,7 @@ class LexicalJudge:
 
     @property
     def identity(self) -> str:
-        return f"lexical/{VERSION}/{self.model.digest}"
+        return f"lexical/{VERSION}.{RULES}/{self.model.digest}"
 
     def judge(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
         """One judgement a request, in order. Without a context with text: `unscored(no_context)`."""

@@ -146,12 +146,17 @@ _UNIT = rf"(?P<unit>(?:{_WORD_UNITS})(?![a-z0-9])|{_SIGN_UNITS})"
 _CURRENCY = r"(?P<currency>us\$|hk\$|nt\$|[$€£¥₹]|usd|rmb|eur|gbp)"
 _HAN_NUMBER = "零〇一二两三四五六七八九十百千万亿"
 _COUNTERS = _LISTS["counters"]["chinese"]
+COUNTERS = frozenset(_COUNTERS) | {unit for unit in _UNITS if len(unit) == 1 and not unit.isascii()}
+"""Single characters that may follow a number in a script without spaces."""
 
 _WORDS_OF_NUMBERS = [word[:4] for word in (*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS)]
 _MAY_HOLD = re.compile(
     rf"\d|[{_HAN_NUMBER}半]|[周星礼][一二三四五六日天期拜]|{'|'.join(_WORDS_OF_NUMBERS)}|dozen|hundred|thousand|illion|half"
 )
+STAND_IN = r"\[[a-z][a-z0-9_]{0,30}-\d{1,6}\]"
+"""What stands, folded, for a personal datum that was taken out of a text: one word, and its number is no quantity."""
 _NO_QUANTITY = re.compile(
+    rf"{STAND_IN}|"
     r"^\s*[(（]?\d{1,2}[.)）、]\s|\b(?:passages?|documents?|sources?|contexts?|steps?)\s\d{1,2}\b"
 )
 """Numbers that only count: of a list, of a passage."""

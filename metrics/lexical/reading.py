@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from metrics.language import UNSPACED
-from metrics.lexical.quantities import Quantity, quantities
+from metrics.lexical.quantities import COUNTERS, STAND_IN, Quantity, quantities
 from metrics.lexical.words import fold, stem, word_lists
 from metrics.sentences import sentence_spans
 
@@ -41,6 +41,8 @@ class Sentence:
     """Terms within reach of a negator, heads among them."""
     plain: frozenset[str]
     """Terms that also stand where no negator reaches."""
+    denied: frozenset[Quantity]
+    """Those of `numbers` that a negator stands right before: «is not 26 days», «do not get 13 days», «不是14周»."""
     negations: int
     poles: tuple[tuple[str, bool, int], ...]
     """Words that have an opposite, whether each is negated, and its character."""
@@ -94,7 +96,7 @@ def _any(words: list[str]) -> str:
 
 
 _TOKEN = re.compile(
-    rf"(?P<wide>[{UNSPACED}]+)|(?P<word>(?:[a-z]\.){{2,6}}|[^\W\d_{UNSPACED}][^\W_{UNSPACED}]*(?:['&-][^\W_{UNSPACED}]+)*)"
+    rf"(?P<wide>[{UNSPACED}]+)|(?P<stand_in>{STAND_IN})|(?P<word>(?:[a-z]\.){{2,6}}|[^\W\d_{UNSPACED}][^\W_{UNSPACED}]*(?:['&-][^\W_{UNSPACED}]+)*)"
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _CLAUSE_END = re.compile(r"[,;:.!?()，；：。！？、]|\b(?:but|although|though|while|and)\b|但|而")
@@ -104,6 +106,13 @@ _CHINESE_NEGATOR = re.compile(
     rf"(?P<skip>{_any(_LISTS['negation']['chinese_except'])})|(?P<negator>{_any(_LISTS['negation']['chinese'])})"
 )
 _CHINESE_AUXILIARY = re.compile(rf"(?:{_any(_LISTS['negation']['chinese_auxiliary'])})*")
+_DENIAL = re.compile(
+    rf"(?:(?<!or )(?<!\w)(?:{_any(_LISTS['denial']['english'])})|n't)"
+    rf"(?:\s(?:{_any(_LISTS['denial']['english_between'])}))*\s$|"
+    rf"(?<![是得])(?:{_any(_LISTS['denial']['chinese'])})(?:{_any(_LISTS['negation']['chinese_auxiliary'])})*\s?$"
+)
+DENIAL_REACH = 40
+"""Characters before a quantity in which a negator of it is looked for."""
 _CHINESE_POLE = re.compile(_any(list(_CHINESE_OPPOSITES)))
 _PASSIVE = re.compile(
     r"\b(?:is|are|was|were|been|be|being)\s+(?:\w+\s+){0,2}?\w+(?:ed|en|own|ught|old|ade|ung|et)\b|[被由]"
@@ -174,6 +183,7 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         heads=frozenset(heads),
         negated=frozenset(negated),
         plain=frozenset(plain),
+        denied=frozenset(q for q in numbers if _DENIAL.search(sentence, max(q.start - DENIAL_REACH, 0), q.start)),
         negations=len(reaches),
         poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
         roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
@@ -194,7 +204,16 @@ def _terms(
         if len(terms) >= MAX_TERMS:
             break
         at, token = match.start(), match[0]
+        if match["stand_in"]:
+            terms.append(token)
+            places.append(at)
+            words.add(token)
+            names.add(token)
+            first = False
+            continue
         if match["wide"]:
+            if len(token) == 1 and (counted[at] or (token in COUNTERS and at and counted[at - 1])):
+                continue  # a part of a number: in «第15张» the counter is no word, as it is none in «第15张单曲»
             for k in range(max(len(token) - 1, 1)):
                 pair = token[k : k + 2]
                 words.add(pair)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consumer.settings import Redaction
 from metrics.event import Chunk, Event, Turn
 from metrics.faithfulness import ask
 from metrics.judge import Judge, Judgement, JudgeRequest, Label, Statement, Verdict
 from metrics.lexical.judge import LexicalJudge
+from metrics.lexical.reading import read
 from metrics.outcome import Reason, Unscored
 
 PAIRS = [json.loads(line) for line in (Path(__file__).parent / "minimal_pairs.jsonl").open(encoding="utf-8")]
@@ -53,6 +55,79 @@ def test_a_negated_number_changes_is_contradicted(judge: Judge) -> None:
     assert said.label is Label.CONTRADICTED
     assert "not" in said.reason
     assert said.probability < 0.5
+
+
+@pytest.mark.parametrize(
+    ("context", "statement"),
+    [
+        ("Leave is 26 days.", "Leave is not 26 days."),
+        ("Leave is 26 days.", "Leave is no longer 26 days."),
+        ("Leave is not 26 days.", "Leave is 26 days."),
+        ("Parental leave is 14 weeks.", "Parental leave is not 14 weeks."),
+        ("Part-time staff get 13 days.", "Part-time staff do not get 13 days."),
+        ("Part-time staff get 13 days.", "Part-time staff don’t get 13 days."),
+        ("The fee is $5.", "The fee isn't $5."),
+        ("Rent is due on Monday.", "Rent is due, but not on Monday."),
+        ("The lease is 28 months, not 26 months.", "The lease is 26 months."),
+        ("育儿假为14周。", "育儿假不是14周"),
+        ("育儿假为14周。", "育儿假并非十四周。"),
+        ("退款需要7天。", "退款不需要7天。"),
+    ],
+)
+def test_a_quantity_that_one_side_denies_is_contradicted(judge: Judge, context: str, statement: str) -> None:
+    said = verdict(judge, statement, context)
+    assert said.label is Label.CONTRADICTED
+    assert said.reason.startswith("negation: ")
+    assert "not " in said.reason
+
+
+@pytest.mark.parametrize(
+    ("context", "statement"),
+    [
+        ("Leave is not 26 days.", "Leave is not 26 days."),
+        ("Leave is 26 days at most.", "Leave is not more than 26 days."),
+        ("The lease is 28 months, not 26 months.", "The lease is 28 months."),
+        ("Part-time staff do not get 26 days. Full-time staff get 26 days.", "Full-time staff get 26 days."),
+        ("Whether or not the 14 days are over, you may ask.", "You may ask whether or not the 14 days are over."),
+        ("未满18岁不得入场。", "未满18岁不得入场。"),
+        ("请假不超过14天。", "请假不超过14天。"),
+    ],
+)
+def test_a_quantity_that_nobody_denies_is_supported(judge: Judge, context: str, statement: str) -> None:
+    assert verdict(judge, statement, context).label is Label.SUPPORTED
+
+
+def test_another_quantity_than_the_denied_one_is_no_conflict(judge: Judge) -> None:
+    assert verdict(judge, "Leave is not 26 days.", "Leave is 20 days.").label is not Label.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("context", "statement"),
+    [
+        ("《夏天》是她的第15张单曲。", "第15张"),
+        ("今年是第3届运动会。", "第3届"),
+        ("展出15张照片。", "15张"),
+        ("Write to [EMAIL-1] or call [PHONE-1].", "Write to [EMAIL-1] or call [PHONE-1]."),
+        ("请拨打[PHONE-1]联系。", "请拨打[PHONE-1]联系。"),
+    ],
+)
+def test_counters_after_numbers_and_redaction_tokens_are_read_whole(judge: Judge, context: str, statement: str) -> None:
+    assert verdict(judge, statement, context).label is Label.SUPPORTED
+
+
+def test_a_redaction_token_is_named_whole_in_the_reason(judge: Judge) -> None:
+    said = verdict(judge, "Write to [EMAIL-1] or call [PHONE-12].", "The office is in Oslo.")
+    assert said.reason == "name not in the contexts: [EMAIL-1], [PHONE-12]"
+    other = verdict(judge, "Call the desk at [PHONE-2].", "Call the desk at [PHONE-1].")
+    assert other.label is Label.CONTRADICTED
+    assert "number" not in other.reason
+
+
+def test_every_redaction_token_is_one_word() -> None:
+    for kind in (*Redaction().kinds, "STAFF_NO2"):  # a pattern of the operator's own
+        [sentence] = read(f"Ask [{kind}-3] today.").sentences
+        assert f"[{kind.lower()}-3]" in sentence.terms
+        assert sentence.numbers == ()
 
 
 @pytest.mark.parametrize(
@@ -187,7 +262,7 @@ def test_requests_are_answered_in_order(judge: Judge) -> None:
 
 def test_the_identity_names_the_weights(judge: Judge) -> None:
     kind, version, digest = judge.identity.split("/")
-    assert (kind, version) == ("lexical", "2")
+    assert (kind, version) == ("lexical", "2.2")
     assert len(digest) == 8
 
 
