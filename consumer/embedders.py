@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
 from metrics.llm.names import METRICS
-from metrics.metric import Embedder, Metric, Text
+from metrics.metric import Embedder, Metric, Text, Vector
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, ready_model
-from metrics.outcome import Unscored
+from metrics.outcome import Reason, Unscored
 from metrics.similarity import build_metrics
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,8 @@ class Loaded:
 
 
 def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> Evaluator:
-    """Prepare and load the model, warm it up, put the cache in front of it. Slow: seconds, and more on first use.
+    """Prepare and load the model, warm it up, put the cache in front of it. Slow: seconds, and more on first use. Where
+    no chosen metric needs vectors no model is loaded.
 
     Must be called in the process that evaluates: a fork would not carry the model's threads.
 
@@ -63,6 +64,9 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         registry=registry,
     )
     requests = cache_counter(registry)
+    if not needs_vectors(settings):
+        log.info("embedder: none is loaded, as no chosen metric needs vectors")
+        return _told(evaluator_over(settings, NoEmbedder(), registry, requests))
     loaded = load_embedder(settings.embedding, _counting({kind: texts.labels(kind) for kind in KINDS}))
     warm_up(loaded.embedder)
     log.info("embedder: %s", loaded.note)
@@ -75,7 +79,25 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         remote=_remote(settings.redis, redis_counts),
         count_memory=memory_counts,
     )
-    evaluator = evaluator_over(settings, cached, registry, requests)
+    return _told(evaluator_over(settings, cached, registry, requests))
+
+
+def needs_vectors(settings: Settings) -> bool:
+    """The similarities are cosines; an LLM judge chooses passages by one. The local judge works without."""
+    return settings.judge.kind == "llm" or bool(vector_metrics(settings.scoring))
+
+
+class NoEmbedder:
+    """Stands where no metric needs vectors, so that no model is loaded for nothing."""
+
+    identity = "none"
+    dimension = 0
+
+    def embed(self, texts: Sequence[Text]) -> list[Vector | Unscored]:
+        return [Unscored(Reason.NOT_CONFIGURED)] * len(texts)
+
+
+def _told(evaluator: Evaluator) -> Evaluator:
     if evaluator.judge is not None:
         log.info("judge: %s", evaluator.judge.identity)
     return evaluator

@@ -327,6 +327,18 @@ def test_counters_are_there_from_the_start_and_count(settings: Embedding, redis_
     assert count("embedding_memory", "hit") == 3
 
 
+def test_no_model_is_loaded_where_no_metric_needs_vectors(tmp_path: Path) -> None:
+    nowhere = Embedding(model="no/such-model", models_dir=tmp_path)
+    with pytest.raises(ModelError):
+        build_evaluator(Settings(embedding=nowhere, scoring=Scoring(metrics=("topic_similarity",))), None)
+    evaluator = build_evaluator(Settings(embedding=nowhere, scoring=Scoring(metrics=("faithfulness",))), None)
+    event = Event("e", 0.0, "When does it open?", (Chunk("It opens at nine."),), "It opens at nine.")
+    (found,) = evaluator.evaluate([event])
+    assert isinstance(found.outcomes["faithfulness"], Scored)
+    assert list(evaluator.definitions) == ["faithfulness"]
+    assert evaluator.embedder.identity == "none"
+
+
 def test_unknown_metric_ends_the_start(settings: Embedding) -> None:
     misnamed = Scoring().model_copy(update={"metrics": ("topic_similarty",)})
     with pytest.raises(ValueError, match="known: topic_similarity"):
