@@ -9,6 +9,7 @@ import click
 from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import TopicReader, Unreadable, read_letter
+from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.redrive import Chooser, sent_before
@@ -41,7 +42,8 @@ def command(
 
     A letter goes with its original key, bytes, headers and position, and at most three times. What was sent before is
     not sent again. What no fix helps (no JSON, say) is left unless --reason names it. Exit codes: 0 every chosen letter
-    is acknowledged; 1 one was not, or the broker is away; 130 Ctrl-C, after which the same command goes on.
+    is acknowledged; 1 one was not, --reason names none that there is, or the broker is away; 130 Ctrl-C, after which
+    the same command goes on.
     """
     settings = loaded_settings(ctx).settings
     topics = settings.topics
@@ -76,7 +78,8 @@ def command(
     if interrupted:
         click.echo("interrupted: the same command goes on where this one was", err=True)
         ctx.exit(INTERRUPTED)
-    if sender is not None and sender.tally.delivered < sender.tally.asked:
+    unknown = any(reason not in (*chooser.seen_reasons, *Refusal, INTERNAL_ERROR) for reason in chooser.reasons)
+    if unknown or (sender is not None and sender.tally.delivered < sender.tally.asked):
         ctx.exit(1)
 
 

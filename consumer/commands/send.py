@@ -50,7 +50,8 @@ def command(
 ) -> None:
     """Put EVENTS (one event a line, gzip or not; - is stdin) on the topic, each line as it is.
 
-    Exit codes: 0 every line is acknowledged; 1 one was not, or the broker or the file cannot be used; 130 Ctrl-C.
+    Exit codes: 0 every line is acknowledged; 1 one was not, the file is empty, or it or the broker
+    cannot be used; 130 Ctrl-C.
     """
     settings = loaded_settings(ctx).settings
     interrupts = Interrupts()
@@ -81,6 +82,8 @@ def command(
     _report(sender.tally, sender.topic, time.monotonic() - started)
     if interrupted:
         ctx.exit(INTERRUPTED)
+    if not sender.tally.asked:
+        raise click.ClickException(f"{events}: it holds no line, so nothing was sent")
     if sender.tally.delivered < sender.tally.asked:
         ctx.exit(1)
 

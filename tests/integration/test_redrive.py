@@ -190,6 +190,8 @@ def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
     assert ": 7 of 7" in call(settings, "redrive", "--from-start", *both).stdout
     unknown = call(settings, "redrive", "--reason", "unrecognized")
     assert "there are: not_json, unrecognised" in unknown.stderr
+    assert unknown.returncode == 1
+    assert call(settings, "redrive", "--reason", "too_large").returncode == 0, "a reason that no letter has just now"
 
 
 def test_deadletters_shows_no_text_unless_asked(kafka: str) -> None:

@@ -164,3 +164,11 @@ def test_a_broker_that_dies_under_way_ends_the_command(tmp_path: Path) -> None:
     assert child.returncode == 1
     assert "no answer from the broker" in said
     assert "Traceback" not in said
+
+
+def test_an_empty_file_is_said(kafka: str, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n\n")
+    done = send(kafka, str(file), "--topic", made_topic(kafka))
+    assert done.returncode == 1
+    assert "it holds no line, so nothing was sent" in done.stderr
