@@ -51,6 +51,7 @@ class Repair(StrEnum):
     NULL_CONTEXTS = "null_contexts"
     NULL_CHUNK = "null_chunk"
     BLANK_CHUNK = "blank_chunk"
+    WORD_LEFT_OUT = "word_left_out"
     REPEATED_CHUNK = "repeated_chunk"
     PROMPT_SPLIT = "prompt_split"
     FOUND_BY_NAME = "found_by_name"

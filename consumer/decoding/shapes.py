@@ -288,10 +288,12 @@ def _holds_objects(value: Any) -> bool:
 def _collect_dynamic(value: dict[str, Any], out: list[Chunk], repairs: list[str], limit: int, depth: int) -> None:
     """Passages under keys of their own: the key is the passage's id."""
     before = len(out)
+    words = 0
     if len(value) > limit * 4:
         raise _too_many(len(value), limit)
     for key, inner in value.items():
         if isinstance(inner, str) and not is_prose(inner) and not isinstance(opened(inner), (dict, list)):
+            words += bool(inner.strip())
             continue
         if isinstance(inner, (str, dict, list)) and (isinstance(inner, str) or holds_passages(inner)):
             found: list[Chunk] = []
@@ -300,6 +302,7 @@ def _collect_dynamic(value: dict[str, Any], out: list[Chunk], repairs: list[str]
     if len(out) == before and value:
         names = ", ".join(sorted(str(key)[:40] for key in value)[:8])
         raise _refused(f"no passage in an object with the keys {names}")
+    repairs.extend([Repair.WORD_LEFT_OUT] * words)
 
 
 def is_prose(text: str) -> bool:

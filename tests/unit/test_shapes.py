@@ -278,3 +278,10 @@ def test_what_python_did_not_print(text: str) -> None:
 
 def test_escapes_of_printed_texts() -> None:
     assert read_repr(r"['a\nb', 'c\'d', '\u4f60\x41', r'\n', b'x']") == ["a\nb", "c'd", "你A", r"\n", "x"]
+
+
+def test_a_word_among_passages_under_their_own_keys_is_not_lost_in_silence() -> None:
+    repairs: list[str] = []
+    chunks = chunks_of({"a": "x", "b": ["Room 4 is on the left.", "It is open."]}, repairs, max_chunks=10)
+    assert [chunk.text for chunk in chunks] == ["Room 4 is on the left.", "It is open."]
+    assert repairs == ["word_left_out"]
