@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 
@@ -25,7 +25,7 @@ def records(bootstrap: str, topic: str) -> list[Message]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
     try:
         start = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(start, timeout=20)
+        end = _end_of(consumer, start)
         consumer.assign([start])
         found: list[Message] = []
         deadline = time.monotonic() + 30
@@ -34,3 +34,15 @@ def records(bootstrap: str, topic: str) -> list[Message]:
         return found
     finally:
         consumer.close()
+
+
+def _end_of(consumer: Consumer, partition: TopicPartition) -> int:
+    """The high watermark; a broker that has just started may not lead the partition yet."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(partition, timeout=20)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
