@@ -39,6 +39,7 @@ from metrics.metric import Text
 from metrics.outcome import Scored
 from metrics.similarity import build_metrics, cosine
 from tests.bench.kept_vectors import KeptVectors, first_window, kept
+from tests.bench.pages import put_table
 from tests.services import SHARED
 
 BEGIN, END = "<!-- table: python -m tests.bench.agreement -->", "<!-- end of table -->"
@@ -266,13 +267,7 @@ def main() -> None:
         if chosen.only in (None, task.set):
             results.append(compare(chosen.data, task, ours, minilm, judges))
             print(task.set, task.rating, len(results[-1].ratings), "rows", flush=True)
-    table = report(results)
-    if chosen.out is None:
-        print(table)
-        return
-    page = chosen.out.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    chosen.out.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    put_table(chosen.out, BEGIN, report(results), END)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from metrics.lexical.fit import Extractor, balanced_accuracy, examples_of, fit_c
 from metrics.lexical.judge import LexicalJudge
 from metrics.lexical.model import load_model
 from metrics.outcome import Scored, Unscored
+from tests.bench.pages import put_table
 from tests.services import SHARED
 
 Floats = npt.NDArray[np.float64]
@@ -240,13 +241,7 @@ def main() -> None:
         rivals = {"idf overlap": idf_overlap(rows)} | ({} if chosen.no_cosine else {"cosine": cosine(name, rows)})
         results.append(judged(name, rows, folds if name in corpus.LABELLED else [LexicalJudge(shipped)], rivals))
         print(name, len(rows), dict(results[-1].unscored), flush=True)
-    table = report(results)
-    if chosen.out is None:
-        print(table)
-        return
-    page = chosen.out.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    chosen.out.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    put_table(chosen.out, BEGIN, report(results), END)
 
 
 if __name__ == "__main__":
