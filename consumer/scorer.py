@@ -175,6 +175,8 @@ class Scorer:
             raise ScorerStopped(self._fatal)
         if not self._inference.alive:
             raise ScorerStopped("the inference thread died; its fault is in the log above")
+        if self._handover is not None and not self._handover.pool.sound:
+            raise ScorerStopped("a judged answer could not be handed on; its fault is in the log above")
         self._take(consume(self._consumer, self._most, timeout))
         self._outputs.serve()
         self._steer()

@@ -89,6 +89,7 @@ class RemotePool:
         self._held: dict[int, _Ticket] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._faulty = threading.Event()
         self._threads = [
             threading.Thread(target=self._work, name=f"judge-{number}", daemon=True) for number in range(concurrency)
         ]
@@ -102,6 +103,11 @@ class RemotePool:
     def held(self) -> int:
         """Answers at the judge or waiting for it."""
         return len(self._held)
+
+    @property
+    def sound(self) -> bool:
+        """False once a result could not be handed on: that event would stay in flight for good."""
+        return not self._faulty.is_set()
 
     def submit(self, event: Event, wanted: frozenset[str], done: Done) -> None:
         """Judge `event` and call `done` once, from some thread, by the timeout; never blocks, never raises."""
@@ -160,5 +166,6 @@ class RemotePool:
         try:
             ticket.settle(result)
         except Exception:
-            # The event stays in flight and is read again after a restart; the thread goes on.
+            # Whoever owns the pool must end: this event is in flight until a restart, and holds back every commit.
+            self._faulty.set()
             log.exception("the result of a judged answer could not be handed on")

@@ -128,9 +128,28 @@ def test_kills_of_workers_and_brokers_lose_nothing(brokers: Cluster, tmp_path: P
         wait_until(lambda: set(distinct_records(settings)) == expected, 120, "every sampled event has a record")
         records = distinct_records(settings)
         wait_until(lambda: gauge(monitor, "rolling_samples") == len(expected), 60, "the monitor has counted them all")
-        assert abs(gauge(monitor, "rolling_score") - weighted_mean(records)) < 1e-9
+        after_kills = gauge(monitor, "rolling_score")
+        assert abs(after_kills - weighted_mean(records)) < 1e-9
         assert monitor.terminate() == 0
         assert scorer.terminate() == 0
+    undisturbed = _undisturbed(settings, values, len(expected), tmp_path)
+    assert abs(after_kills - undisturbed) < 1e-4
+
+
+def _undisturbed(settings: Settings, values: dict[str, str], expected: int, folder: Path) -> float:
+    """The gauge of fresh workers that read the same events and are left in peace."""
+    events = {"GROUNDWATCH__TOPICS__EVENTS": f'["{settings.topics.events[0]}"]'}
+    own = environment(settings.kafka.bootstrap_servers, replication=3) | events
+    assert own["GROUNDWATCH__SCORER__GROUP"] != values["GROUNDWATCH__SCORER__GROUP"]
+    create_topics(load(None, own).settings, 30)
+    with ExitStack() as stack:
+        scorer = worker(stack, "score", own, folder)
+        monitor = worker(stack, "monitor", own, folder)
+        wait_until(lambda: gauge(monitor, "rolling_samples") == expected, 120, "the second monitor has them all")
+        found = gauge(monitor, "rolling_score")
+        assert monitor.terminate() == 0
+        assert scorer.terminate() == 0
+    return found
 
 
 def _expected_ids(settings: Settings, total: int) -> set[str]:

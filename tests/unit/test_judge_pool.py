@@ -74,6 +74,20 @@ def test_every_answer_comes_back_scored() -> None:
         assert pool.held == 0
 
 
+def test_a_result_that_cannot_be_handed_on_is_seen_by_the_owner() -> None:
+    """Its event is in flight for good, so the scorer has to end; the other answers still come back."""
+
+    def refuse(result: RemoteResult) -> None:
+        raise OSError("no room for the record")
+
+    with pool_over(Scripted(lambda e: None), waiting=100) as pool:
+        assert pool.sound
+        pool.submit(event(0), WANTED, refuse)
+        wait_until(lambda: not pool.sound, 5, "the fault is seen")
+        results = submitted(pool, range(1, 4))
+        wait_until(lambda: len(results) == 3, 5, "the others")
+
+
 def test_beyond_the_room_answers_are_busy_at_once() -> None:
     free = threading.Event()
     with pool_over(Scripted(lambda e: free.wait(5) and None)) as pool:
