@@ -8,7 +8,7 @@ import orjson
 
 from consumer.case_file import CaseFile
 from consumer.case_filter import case_key
-from consumer.terminal_text import inert_json
+from consumer.inert_text import inert_json
 from metrics.event import Chunk, Event, Turn, to_native
 
 OTHER = "other"

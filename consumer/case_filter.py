@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 import orjson
 
-from consumer.case_file import CaseFile
+from consumer.case_file import CaseFile, CaseStatement
+from consumer.case_parts import worst_first
 
 SEARCHED = 20_000
 """Characters of a case that a text filter looks at."""
@@ -20,6 +21,8 @@ SIGNATURE_BITS = 2048
 TERM = 200
 TERMS = 64
 """Longest term, and terms of one case: records of a foreign writer shall not fill the store."""
+WRONG_STATEMENTS = 8
+"""Of one case, the worst ones, that it is found by."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -29,6 +32,8 @@ class CaseFilter:
 
     `since` (inclusive) and `until` (exclusive) are event times in seconds since the epoch. `verdicts`: at least one
     statement has it. `text` stands in the question, the answer, the reference or an id, whatever its case and width.
+    `labels`: values of contrast dimensions. `asks` and `says` are digests of a question and of a wrong statement (see
+    `sameness`).
     """
 
     since: float | None = None
@@ -39,12 +44,18 @@ class CaseFilter:
     verdicts: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     text: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    asks: str = ""
+    says: str = ""
 
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of terms (see `terms_of`): a case that matches has at least one term of every group."""
         named = (("flag", self.flags), ("fault", self.faults), ("verdict", self.verdicts), ("why", self.why))
         groups = [tuple(f"{kind}:{value}"[:TERM] for value in values) for kind, values in named if values]
-        return (*groups, *((f"segment:{name}={value}"[:TERM],) for name, value in self.segment.items()))
+        single = [f"segment:{name}={value}" for name, value in self.segment.items()]
+        single += [f"label:{name}={value}" for name, value in self.labels.items()]
+        single += [f"{kind}:{digest}" for kind, digest in (("asks", self.asks), ("says", self.says)) if digest]
+        return (*groups, *((term[:TERM],) for term in single))
 
     def matches(self, case: CaseFile) -> bool:
         at = case.record.event_time
@@ -71,7 +82,7 @@ def _digest(text: str) -> str:
 
 
 def terms_of(case: CaseFile) -> tuple[str, ...]:
-    """What a case is found by, as `kind:value`; no text of the event is in it but allow-listed segment values."""
+    """What a case is found by, as `kind:value`; no text of the event is in it but values of its segment and labels."""
     record = case.record
     terms = [
         *(f"flag:{flag}" for flag in record.flags),
@@ -79,8 +90,25 @@ def terms_of(case: CaseFile) -> tuple[str, ...]:
         *(f"segment:{name}={value}" for name, value in record.segment.items()),
         *(f"verdict:{label}" for label in dict.fromkeys(s.label for s in case.statements)),
         *(f"why:{why}" for why in case.why),
+        *(f"label:{name}={value}" for name, value in record.labels.items()),
+        *([f"asks:{sameness(case.question)}"] if case.question and case.question.strip() else []),
+        *(f"says:{sameness(statement.text)}" for _, statement in wrong_statements(case)[:WRONG_STATEMENTS]),
     ]
     return tuple(dict.fromkeys(term[:TERM].replace("\n", " ") for term in terms))[:TERMS]
+
+
+def wrong_statements(case: CaseFile) -> list[tuple[int, CaseStatement]]:
+    """Contradicted ones, then those that were not found, with their numbers (from 0)."""
+    return [(at, s) for at, s in worst_first(case.statements) if s.label in ("contradicted", "not_found")]
+
+
+def sameness(text: str) -> str:
+    """16 hex digits, the same for texts that differ in case, width, blanks and the mark at the end only.
+
+    >>> sameness("You have 28  days.") == sameness("you have 28 days")
+    True
+    """
+    return _digest(folded(text).strip(" .!?。！？…:;,，；："))[:16]
 
 
 def searched_text(case: CaseFile) -> str:

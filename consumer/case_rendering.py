@@ -12,20 +12,14 @@ from datetime import UTC, datetime
 
 import click
 
-from consumer.case_file import CaseChunk, CaseEvidence, CaseFile, CaseStatement
+from consumer.case_file import CaseChunk, CaseEvidence, CaseFile
 from consumer.case_filter import case_key
-from consumer.terminal_text import inert, inert_lines, shortened, wrapped
+from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, worst_first
+from consumer.inert_text import inert, inert_lines
+from consumer.terminal_text import shortened, wrapped
 from metrics.flags import MARGIN
 
-SIGNS: Mapping[str, str] = {"supported": "✓", "contradicted": "✗", "not_found": "?"}
 COLOURS: Mapping[str, str] = {"supported": "green", "contradicted": "red", "not_found": "yellow"}
-FAULTS: Mapping[str, str] = {
-    "retrieval": "the passages do not fit the question: look at the retriever, the index, the query",
-    "generation": "the passages fit the question, but the answer does not keep to them: look at the model",
-    "prompt": "the answer keeps to the passages, but does not fit the question: look at the prompt",
-    "documents": "the passages contradict each other: look at the documents and their versions",
-    "unknown": "the scores that would tell are missing, or have no threshold",
-}
 PASSAGE = 320
 """Characters of a passage without evidence that are shown; `full` shows all."""
 ROOM = 160
@@ -120,38 +114,6 @@ def _answer(case: CaseFile, style: Style) -> Iterator[str]:
             label = case.statements[at].label
             gutter = f"{SIGNS.get(label, '·')} {_name(inert(label)):<13}{at + 1:>3}  "
             yield from _barred(piece, style, gutter=gutter, colour=COLOURS.get(label))
-
-
-def answer_pieces(answer: str, statements: tuple[CaseStatement, ...]) -> list[tuple[str, int | None]]:
-    """The answer cut into pieces, in order; each with the number (from 0) of the statement that stands there, or None.
-
-    Joined, the pieces are the answer. A statement inside an earlier one, or outside the answer, has no piece.
-    """
-    pieces: list[tuple[str, int | None]] = []
-    end = 0
-    for at, statement in sorted(enumerate(statements), key=lambda entry: (entry[1].start, entry[0])):
-        if not end <= statement.start < statement.end <= len(answer):
-            continue
-        if answer[end : statement.start]:
-            pieces.append((answer[end : statement.start], None))
-        pieces.append((answer[statement.start : statement.end], at))
-        end = statement.end
-    if answer[end:]:
-        pieces.append((answer[end:], None))
-    return pieces
-
-
-def verdict_counts(case: CaseFile) -> dict[str, int]:
-    """Statements by verdict, worst first."""
-    return {
-        label: sum(s.label == label for s in case.statements) for label in ("contradicted", "not_found", "supported")
-    }
-
-
-def worst_first(statements: tuple[CaseStatement, ...]) -> list[tuple[int, CaseStatement]]:
-    """Statements with their numbers (from 0): contradicted, not found, supported."""
-    order = {"contradicted": 0, "not_found": 1}
-    return sorted(enumerate(statements), key=lambda entry: (order.get(entry[1].label, 2), entry[0]))
 
 
 def _statements(case: CaseFile, style: Style) -> Iterator[str]:

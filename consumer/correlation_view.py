@@ -10,7 +10,7 @@ from rich.text import Text
 
 from consumer.calibrate_view import segment_name
 from consumer.correlation import Agreement, Disagreement
-from consumer.terminal_text import inert
+from consumer.inert_text import inert
 from metrics.agreement import Bin, Estimate
 
 BAR = 20

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from consumer.judge_settings import Judge
+from consumer.settings_listeners import MetricsSection, Pages
 from consumer.settings_rules import (
     RESERVED_CONSUMER,
     RESERVED_PRODUCER,
@@ -286,35 +287,6 @@ class Monitor(Section):
     future_seconds: PositiveSeconds = 60.0
     rebuild_deadline_seconds: PositiveSeconds = 120.0
     coverage_minimum: Share = 0.9
-
-
-class Listen(Section):
-    listen: str = "127.0.0.1:9108"
-
-    @field_validator("listen")
-    @classmethod
-    def host_and_port(cls, value: str) -> str:
-        host, _, port = value.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"listen must be HOST:PORT, not {value!r}")
-        return value
-
-
-class ScorerMetrics(Listen):
-    listen: str = "127.0.0.1:9108"
-
-
-class MonitorMetrics(Listen):
-    listen: str = "127.0.0.1:9109"
-
-
-class MetricsSection(Section):
-    scorer: ScorerMetrics = ScorerMetrics()
-    monitor: MonitorMetrics = MonitorMetrics()
-
-
-class Pages(Listen):
-    listen: str = "127.0.0.1:9110"
 
 
 class Logging(Section):

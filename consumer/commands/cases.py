@@ -26,9 +26,9 @@ from consumer.case_rendering import Style, rendered, rows
 from consumer.case_store import CaseStore, CaseStoreError, open_store
 from consumer.case_topic import CaseTopic, CaseTopicError
 from consumer.cli import loaded_settings
+from consumer.inert_text import inert, inert_json
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
-from consumer.terminal_text import inert, inert_json
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 

@@ -16,10 +16,10 @@ from rich.text import Text
 from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import Letter, TopicReader, Unreadable, read_letter
+from consumer.inert_text import inert_json
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.since import Since
-from consumer.terminal_text import inert_json
 
 WIDTH = 160
 """Of the table where there is no terminal to ask."""

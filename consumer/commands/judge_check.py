@@ -8,6 +8,7 @@ import click
 
 from consumer import logs
 from consumer.cli import loaded_settings
+from consumer.inert_text import inert
 from consumer.judging.checking import (
     CasesUnusable,
     CheckCase,
@@ -20,7 +21,7 @@ from consumer.judging.checking import (
 )
 from consumer.judging.remote_judge import RemoteJudge
 from consumer.settings import Settings
-from consumer.terminal_text import inert, shortened
+from consumer.terminal_text import shortened
 from metrics.interval import wilson
 from metrics.llm.names import FAITHFULNESS
 from metrics.model_files import ModelError

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.case_file import CaseFile
-from consumer.case_rendering import COLOURS, FAULTS, SIGNS, answer_pieces, worst_first
+from consumer.case_parts import FAULTS, SIGNS, answer_pieces, worst_first
+from consumer.case_rendering import COLOURS
 from consumer.demo.readings import ALL
 from consumer.demo.script import Fault, current
 from consumer.demo.story import Note, Row, State
-from consumer.terminal_text import inert
+from consumer.inert_text import inert
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 24

@@ -16,11 +16,13 @@ from rich.cells import cell_len
 from consumer.case_export import exported
 from consumer.case_file import CaseChunk, CaseEvidence, CaseFile, CaseStatement, decode_case, encode_case, smaller_cases
 from consumer.case_filter import named
-from consumer.case_rendering import Style, answer_pieces, rendered, row
+from consumer.case_parts import answer_pieces
+from consumer.case_rendering import Style, rendered, row
 from consumer.decode import Decoder
+from consumer.inert_text import inert, inert_json, inert_lines
 from consumer.record import RecordRejected
 from consumer.settings import Settings
-from consumer.terminal_text import inert, inert_json, inert_lines, shortened, wrapped
+from consumer.terminal_text import shortened, wrapped
 from metrics.event import content_hash
 from tests.case_files import ANSWER, WRONG, audited, case_file
 
