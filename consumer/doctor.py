@@ -16,6 +16,7 @@ from redis.retry import Retry
 from consumer import kafka_config
 from consumer.baselines import read_baseline
 from consumer.broker_version import protocol_level
+from consumer.embedders import needs_vectors
 from consumer.logs import one_line, without_credentials
 from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
@@ -133,6 +134,9 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[Check]:
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     embedding = settings.embedding
+    if not needs_vectors(settings):
+        yield Check("model", "ok", "none is loaded: no metric of scoring.metrics needs vectors")
+        return
     if embedding.model == "openai":
         yield _endpoint(embedding.endpoint, embedding.endpoint_key.get_secret_value())
         return

@@ -155,6 +155,14 @@ def test_a_model_by_name_that_is_not_there_says_where_to_prepare_it(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_model_that_no_metric_needs_is_not_asked_for(tmp_path: Path) -> None:
+    values = {"embedding": {"models_dir": str(tmp_path)}, "scoring": {"metrics": ["faithfulness"]}}
+    settings = Settings.model_validate(values)
+    (check,) = check_model(settings, {})
+    assert check.level == "ok"
+    assert "no metric" in check.found
+
+
 def test_an_altered_model_file_is_found(tmp_path: Path) -> None:
     from metrics.model_store import ready_model
 
