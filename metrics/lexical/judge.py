@@ -9,14 +9,14 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
 from metrics.lexical.conflicts import Conflict, Kind
 from metrics.lexical.evidence import Index, Window
 from metrics.lexical.features import VERSION, Examined, examine
 from metrics.lexical.model import Model, load_model
-from metrics.lexical.reading import Passage, read
+from metrics.lexical.reading import Passage
+from metrics.lexical.readings import Readings
 from metrics.outcome import Reason, Unscored
 from metrics.sentences import sentence_spans
 
@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 RULES = 2
 """Part of the identity: raise it when the same weights may give another verdict."""
-CHUNKS_KEPT = 2048
-"""Chunks whose reading is kept: in production the same chunks come back."""
 DECISIVE = 0.9
 """A number, negation, opposite or order in conflict with a window that agrees with this much of the rest decides."""
 DECISIVE_NUMBER = 0.7
@@ -56,7 +54,7 @@ class LexicalJudge:
         WeightsError: the shipped weights cannot be used.
         """
         self.model = model or load_model(VERSION)
-        self._read = lru_cache(maxsize=CHUNKS_KEPT)(read)
+        self._readings = Readings()
 
     @property
     def name(self) -> str:
@@ -84,7 +82,7 @@ class LexicalJudge:
     def study(self, request: JudgeRequest) -> Studied:
         """Read contexts and statements, and compare them."""
         sources = (*(chunk.text for chunk in request.contexts), *request.conversation)
-        passages = tuple(self._read(text) for text in sources)
+        passages = tuple(self._readings.of(text) for text in sources)
         index = Index(passages, self.model.prior)
         texts = [statement.text for statement in request.statements]
         return Studied(sources, passages, index, tuple(examine(texts, index, sources, request.similarities)))
