@@ -170,20 +170,22 @@ def load_encoder(folder: Path, precision: Precision) -> Encoder:
         )
         if config["model_type"] != "bert" or config["hidden_act"] != "gelu":
             raise ModelError(f"{folder} is a {config['model_type']} model; only BERT is read here")
-        with safe_open(folder / "model.safetensors", "pt") as file:
-            weights = _weights(file, network, precision)
+        path = folder / "model.safetensors"
+        # Two mappings of one file: that of the layers ends with their tensors, once these are in another precision.
+        with safe_open(path, "pt") as table, safe_open(path, "pt") as file:
+            weights = _weights(table, file, network, precision)
     except (KeyError, OSError, SafetensorError) as error:
         raise ModelError(f"{folder} is not a complete model ({error}); run: groundwatch models verify") from None
     return Encoder(network, weights, precision)
 
 
-def _weights(file: Any, network: Network, precision: Precision) -> Weights:
+def _weights(table: Any, file: Any, network: Network, precision: Precision) -> Weights:
     names = set(file.keys())
 
-    def read(name: str) -> Tensor:
+    def read(name: str, source: Any = file) -> Tensor:
         if name not in names:
             raise ModelError(f"tensor {name} is missing; run: groundwatch models verify")
-        tensor: Tensor = file.get_tensor(name)
+        tensor: Tensor = source.get_tensor(name)
         return tensor
 
     def dense(make: Callable[[Tensor, Tensor], Dense], *prefixes: str) -> Dense:
@@ -192,7 +194,8 @@ def _weights(file: Any, network: Network, precision: Precision) -> Weights:
         return make(*((w[0] if len(w) == 1 else torch.cat(w)).float() for w in (weights, biases)))
 
     def norm(prefix: str) -> Norm:
-        return Norm(read(f"{prefix}.weight").float(), read(f"{prefix}.bias").float())
+        # A copy: a view would keep the whole mapping.
+        return Norm(*(read(f"{prefix}.{kind}").to(torch.float32, copy=True) for kind in ("weight", "bias")))
 
     def layer(prefix: str) -> Layer:
         own = f"{prefix}.attention.self"
@@ -210,7 +213,7 @@ def _weights(file: Any, network: Network, precision: Precision) -> Weights:
     positions = read("embeddings.position_embeddings.weight").float()
     types = read("embeddings.token_type_embeddings.weight").float()
     return Weights(
-        read("embeddings.word_embeddings.weight"),
+        read("embeddings.word_embeddings.weight", table),
         positions + types[0],
         norm("embeddings.LayerNorm"),
         tuple(layer(f"encoder.layer.{i}") for i in range(network.layers)),
