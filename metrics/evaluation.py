@@ -92,11 +92,8 @@ def merged(evaluation: Evaluation, remote: RemoteResult) -> Evaluation:
     judged = evaluation.judged
     if judged is not None and remote.judged is not None:
         judged = _joined(judged, remote.judged)
-    return replace(
-        evaluation,
-        outcomes={**remote.outcomes, **evaluation.outcomes, **remote.outcomes},
-        judged=judged or remote.judged,
-    )
+    outcomes = {**remote.outcomes, **evaluation.outcomes, **remote.outcomes}
+    return Evaluation(outcomes, evaluation.sketch, judged or remote.judged)
 
 
 def _joined(local: Judged, remote: Judged) -> Judged:

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from metrics.evaluation import RemoteResult
@@ -64,8 +65,9 @@ class _Ticket:
         return True
 
 
+@lru_cache(maxsize=256)
 def unjudged(wanted: frozenset[str], reason: Reason) -> RemoteResult:
-    """Every wanted metric without a value, for one reason."""
+    """Every wanted metric without a value, for one reason. Made once: while a judge hangs nearly every event asks."""
     return RemoteResult(dict.fromkeys(sorted(wanted), Unscored(reason)))
 
 
@@ -111,15 +113,20 @@ class RemotePool:
 
     def submit(self, event: Event, wanted: frozenset[str], done: Done) -> None:
         """Judge `event` and call `done` once, from some thread, by the timeout; never blocks, never raises."""
-        ticket = _Ticket(event, wanted, self._now() + self._timeout, done)
-        with self._lock:
-            taken = len(self._held) < self._room and not self._judge.is_open and not self._ended.is_set()
-            if taken:
-                self._held[id(ticket)] = ticket
-        if taken:
-            self._queue.put(ticket)
+        ticket = self._taken(event, wanted, done)
+        if ticket is None:
+            done(unjudged(wanted, Reason.JUDGE_BUSY))
         else:
-            ticket.settle(unjudged(wanted, Reason.JUDGE_BUSY))
+            self._queue.put(ticket)
+
+    def _taken(self, event: Event, wanted: frozenset[str], done: Done) -> _Ticket | None:
+        """A ticket for one more answer; None where there is no room, or the judge is left alone."""
+        with self._lock:
+            if len(self._held) >= self._room or self._judge.is_open or self._ended.is_set():
+                return None
+            ticket = _Ticket(event, wanted, self._now() + self._timeout, done)
+            self._held[id(ticket)] = ticket
+        return ticket
 
     def stop(self, seconds: float) -> None:
         """End; what is at the judge is left undone (it was not committed). Waits up to `seconds` for the threads."""

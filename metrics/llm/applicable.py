@@ -20,7 +20,6 @@ def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) ->
     of the local part: without a statement faithfulness is not defined.
     """
     found: dict[str, Unscored] = {}
-    retrieval = missing_for_retrieval(event.contexts, event.question)
     for metric in metrics:
         reason: Unscored | None = None
         if metric in (FAITHFULNESS, ANSWER_RELEVANCE) and is_blank(event.answer):
@@ -35,7 +34,7 @@ def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) ->
         elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL) and is_blank(event.reference):
             reason = Unscored(Reason.NO_REFERENCE)
         elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE):
-            reason = retrieval
+            reason = missing_for_retrieval(event.contexts, event.question)
         if reason is not None:
             found[metric] = reason
     return found

@@ -10,7 +10,10 @@ committed offsets of both are measured. Fails where the median ratio is below 0.
 another reason than judge_timeout or judge_busy.
 
 With `--answered N` every N-th request is still answered, which keeps the circuit closed all the time. What is committed
-then comes in steps of up to one timeout: give it more `--seconds`.
+then comes in steps of about one timeout, because a partition waits for its answers at the judge. So a place is the mean
+of the committed offsets over one timeout: two single looks would be up to a step off, which is --timeout in --seconds.
+Beside the rates stands the processor time of either worker for a committed event: it does not depend on how much of the
+machine each of them got.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -67,6 +72,33 @@ def fill(bootstrap: str, topic: str, events: int) -> None:
             except BufferError:
                 producer.poll(0.05)
     assert producer.flush(120) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """When (monotonic), committed events and processor time of each worker: all of them means over some seconds."""
+
+    at: float
+    events: tuple[float, ...]
+    busy: tuple[float, ...]
+
+
+def place_of(workers: Sequence[tuple[Running, Consumer]], seconds: float) -> Place:
+    looks: list[list[float]] = []
+    begun = now = time.monotonic()
+    while now - begun < seconds or not looks:
+        looks.append([now, *(committed(asking, TOPIC) for _, asking in workers)])
+        looks[-1] += [processor_seconds(running.process.pid) for running, _ in workers]
+        time.sleep(0.05)
+        now = time.monotonic()
+    at, *means = (statistics.fmean(of_one) for of_one in zip(*looks, strict=True))
+    return Place(at, tuple(means[: len(workers)]), tuple(means[len(workers) :]))
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def committed(consumer: Consumer, topic: str) -> int:
@@ -114,8 +146,9 @@ def worker(stack: ExitStack, values: dict[str, str], folder: Path, **own: str) -
     return running, asking
 
 
-def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, server: JudgeServer) -> list[float]:
-    """Events committed a second without a judge, and with one that hangs, one judge timeout after it began to."""
+def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, server: JudgeServer) -> list[list[float]]:
+    """Events committed a second without a judge, and with one that hangs, one judge timeout after it began to; and the
+    processor time of each for an event, in seconds."""
     server.script = slow
     with ExitStack() as stack:
         without = worker(stack, values, folder, JUDGE__KIND="none")
@@ -123,17 +156,17 @@ def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, ser
             stack, values, folder, JUDGE__KIND="llm", JUDGE__URL=server.url, JUDGE__MODEL="scripted",
             JUDGE__TIMEOUT_SECONDS=str(options.timeout), JUDGE__CACHE="false",
         )  # fmt: skip
-        both = (without[1], asking)
-        wait_until(lambda: min(committed(one, TOPIC) for one in both) > WARM_EVENTS, 400, "both workers are warm")
+        both = (without, (scorer, asking))
+        wait_until(lambda: min(committed(one, TOPIC) for _, one in both) > WARM_EVENTS, 400, "both workers are warm")
         assert scorer.total("groundwatch_judge_requests_total", outcome="ok") > 0, "the judge had no load"
         assert scorer.total("groundwatch_judge_circuit_open") == 0, "the circuit is not closed"
         server.script = hanging_but(options.answered)
         before = unscored(scorer)
         time.sleep(options.timeout + 1.0)
         circuit = [scorer.total("groundwatch_judge_circuit_open")]
-        begun, first = time.monotonic(), [committed(one, TOPIC) for one in both]
+        first = place_of(both, options.timeout)
         time.sleep(options.seconds)
-        seconds, last = time.monotonic() - begun, [committed(one, TOPIC) for one in both]
+        last = place_of(both, options.timeout)
         circuit.append(scorer.total("groundwatch_judge_circuit_open"))
         grown = {r: n - before.get(r, 0) for r, n in unscored(scorer).items() if n > before.get(r, 0)}
     found = ", ".join(f"{reason} {n:.0f}" for reason, n in grown.items())
@@ -141,9 +174,11 @@ def rates(values: dict[str, str], folder: Path, options: argparse.Namespace, ser
     print(f"  while it hung: {found}; circuit {states} before and after the measurement")
     if not grown.keys() <= HANG_REASONS or "judge_timeout" not in grown:
         sys.exit(f"reasons {sorted(grown)} while the judge hung; only {sorted(HANG_REASONS)} may be there")
-    if max(last) >= options.events:
+    if max(last.events) >= options.events:
         sys.exit("the topic was read to its end: give more --events")
-    return [(b - a) / seconds for a, b in zip(first, last, strict=True)]
+    grown_by = [b - a for a, b in zip(first.events, last.events, strict=True)]
+    used = [b - a for a, b in zip(first.busy, last.busy, strict=True)]
+    return [[n / (last.at - first.at) for n in grown_by], [s / n for s, n in zip(used, grown_by, strict=True)]]
 
 
 def main() -> None:
@@ -174,11 +209,12 @@ def main() -> None:
         server = stack.enter_context(judge_server())
         ratios = []
         for run in range(options.runs):
-            without, hung = rates(values, folder, options, server)
+            (without, hung), (cost_without, cost_hung) = rates(values, folder, options, server)
             ratios.append(hung / without)
             print(
                 f"run {run + 1}: {without:.0f} events/s without a judge, {hung:.0f} with one that hangs, "
-                f"ratio {ratios[-1]:.3f}",
+                f"ratio {ratios[-1]:.3f}; processor time an event {1000 * cost_without:.3f} and "
+                f"{1000 * cost_hung:.3f} ms, ratio {cost_without / cost_hung:.3f}",
                 flush=True,
             )
     ratio = statistics.median(ratios)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from consumer.decoding.shapes import chunks_of
 from metrics.evaluation import Evaluator, merged, seen_of
 from metrics.event import Chunk, Event, Turn
 from metrics.flags import Flag
@@ -14,7 +15,7 @@ from metrics.judge import Label
 from metrics.llm.judging import LlmJudging
 from metrics.llm.prompts import load_book
 from metrics.metric import Text, Vector
-from metrics.outcome import Scored, Unscored
+from metrics.outcome import Reason, Scored, Unscored
 from metrics.similarity import build_metrics
 from tests.unit.llm_judging_harness import (
     ANSWER,
@@ -144,6 +145,64 @@ def test_one_chunk_supports_and_another_contradicts() -> None:
     alone = judge.judge(event("Full-time staff have 26 days of paid leave a year.", (LEAVE, PARKING)), FAITHFULNESS)
     assert alone.judged is not None
     assert alone.judged.conflicts == 0
+
+
+LAYOUTS = [
+    ("The yard is behind the office", 1),
+    ("The yard is behind the office! Leave is paid?", 1),
+    ("庭は事務所の裏にあります。休暇は有給です。", 2),
+    ("Rules for leave:\n- taken by the end of March\n- never more than ten days at once\n\n"
+     "| Grade | Days |\n|---|---|\n| Senior | 30 |", 3),
+    ("الإجازة مدفوعة الأجر. الفناء خلف المكتب؛", 2),
+    ("छुट्टी सवेतन है। आँगन कार्यालय के पीछे है।", 2),
+    ("| 26 days |", 1),
+    ("* paid leave\n* a yard\n* free coffee", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("splitting", ["rules", "llm"])
+@pytest.mark.parametrize(("answer", "count"), LAYOUTS)
+def test_every_script_and_layout_reaches_the_judge(answer: str, count: int, splitting: str) -> None:  # field case 25
+    def said(asked: Asked) -> Any:
+        if asked.kind != "split":
+            return verdict("supported")
+        return {"statements": [{"id": n, "text": text} for n, text in enumerate(asked.claims, start=1)]}
+
+    judge, chat = judging(said, splitting=splitting)
+    outcome, verdicts = score(judge, event(answer))
+    assert (outcome, len(verdicts), len(chat.of("verdict"))) == (Scored(1.0), count, count)
+
+
+def test_code_alone_is_not_judged() -> None:  # field case 25
+    judge, chat = judging(lambda asked: verdict("supported"))
+    assert score(judge, event("```python\nprint(26)\n```"))[0] == Unscored(Reason.NO_PROSE)
+    assert chat.asked == []
+
+
+@pytest.mark.parametrize(
+    ("logged", "expected"),
+    [
+        ("Leave is 26 days.", ["Leave is 26 days."]),
+        (["Leave is 26 days.", "The yard is open."], ["Leave is 26 days.", "The yard is open."]),
+        ('["Leave is 26 days.", "The yard is open."]', ["Leave is 26 days.", "The yard is open."]),
+        ([{"page_content": "Leave is 26 days.", "metadata": {"page": 3}}], ["Leave is 26 days."]),
+        ([{"text": "Leave is 26 days."}], ["Leave is 26 days."]),
+        ([{"content": "Leave is 26 days."}], ["Leave is 26 days."]),
+        ([{"document": {"page_content": "Leave is 26 days."}}], ["Leave is 26 days."]),
+        ([["Leave is 26 days."]], ["Leave is 26 days."]),
+        ([None, "Leave is 26 days."], ["Leave is 26 days."]),
+        ("[Document(page_content='Leave is 26 days.'), Document(page_content='The yard is open.')]",
+         ["Leave is 26 days.", "The yard is open."]),
+    ],
+)  # fmt: skip
+def test_the_judge_is_shown_chunks_whatever_form_they_were_logged_in(logged: Any, expected: list[str]) -> None:
+    """Field case 26: one passage a chunk, numbered; never characters, one blob or the text of a list."""
+    judge, chat = judging(lambda asked: verdict("supported", quote="26 days"))
+    _, (told,) = score(judge, event("Leave is 26 days.", chunks_of(logged, [], max_chunks=10)))
+    (asked,) = chat.asked
+    assert asked.passages == expected
+    (place,) = told.evidence
+    assert (place.chunk, expected[place.chunk or 0][place.start : place.end]) == (0, place.quote)
 
 
 HOSTILE = [
