@@ -9,17 +9,18 @@ import orjson
 from consumer.case_file import CaseFile
 from consumer.case_filter import case_key
 from consumer.inert_text import inert_json
+from consumer.label import Label
 from metrics.event import Chunk, Event, Turn, to_native
 
 OTHER = "other"
 
 
-def exported(case: CaseFile) -> str | None:
+def exported(case: CaseFile, label: Label | None = None) -> str | None:
     """The line (without its end); None where the broker refused the whole case and text is missing, so that the event
     would be another one.
 
     `case` in it, which readers of events ignore, says why it was kept and what was found: whoever judges audited cases
-    needs their probabilities.
+    needs their probabilities. `label` is what a person said (`correlate --rating case.label` reads it).
     """
     texts = [chunk.text for chunk in case.contexts]
     if case.truncated or None in texts:
@@ -49,5 +50,5 @@ def exported(case: CaseFile) -> str | None:
         "scores": record.scores,
         "definitions": record.definitions,
         "statements": [{"text": s.text, "verdict": s.label, "reason": s.reason} for s in case.statements],
-    }
+    } | ({} if label is None else {"label": label.verdict, "label_by": label.by, "label_note": label.note})
     return inert_json(orjson.dumps(to_native(event) | {"case": about}).decode())

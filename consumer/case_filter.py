@@ -23,6 +23,7 @@ TERMS = 64
 """Longest term, and terms of one case: records of a foreign writer shall not fill the store."""
 WRONG_STATEMENTS = 8
 """Of one case, the worst ones, that it is found by."""
+NO_LABEL = "said:none"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -47,21 +48,27 @@ class CaseFilter:
     labels: Mapping[str, str] = field(default_factory=dict)
     asks: str = ""
     says: str = ""
+    said: tuple[str, ...] = ()
+    """`good`, `bad`, `none`: what a person said of it."""
 
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of terms (see `terms_of`): a case that matches has at least one term of every group."""
-        named = (("flag", self.flags), ("fault", self.faults), ("verdict", self.verdicts), ("why", self.why))
+        named = (
+            ("flag", self.flags), ("fault", self.faults), ("verdict", self.verdicts), ("why", self.why),
+            ("said", self.said),
+        )  # fmt: skip
         groups = [tuple(f"{kind}:{value}"[:TERM] for value in values) for kind, values in named if values]
         single = [f"segment:{name}={value}" for name, value in self.segment.items()]
         single += [f"label:{name}={value}" for name, value in self.labels.items()]
         single += [f"{kind}:{digest}" for kind, digest in (("asks", self.asks), ("says", self.says)) if digest]
         return (*groups, *((term[:TERM],) for term in single))
 
-    def matches(self, case: CaseFile) -> bool:
+    def matches(self, case: CaseFile, said: str | None = None) -> bool:
+        """`said`: what a person said of the case; None where nobody did."""
         at = case.record.event_time
         if (self.since is not None and at < self.since) or (self.until is not None and at >= self.until):
             return False
-        terms = set(terms_of(case))
+        terms = {*terms_of(case), f"said:{said}" if said else NO_LABEL}
         if not all(terms.intersection(group) for group in self.groups()):
             return False
         return not self.text or folded(self.text) in searched_text(case)
@@ -69,7 +76,12 @@ class CaseFilter:
 
 def case_key(case: CaseFile) -> str:
     """48 hex digits: 32 of the event's id, 16 of its content. The same event, redelivered, has the same key."""
-    return name_digest(case.record.id) + _digest(case.record.content_hash)[:16]
+    return key_of(case.record.id, case.record.content_hash)
+
+
+def key_of(event_id: str, content_hash: str) -> str:
+    """The case key of that event and content."""
+    return name_digest(event_id) + _digest(content_hash)[:16]
 
 
 def name_digest(name: str) -> str:
@@ -142,13 +154,17 @@ def mentions(case: CaseFile, text: str) -> bool:
     return wanted in folded("\n".join(_texts(orjson.loads(orjson.dumps(case)))))
 
 
-def newest_matching(cases: Iterable[CaseFile], wanted: CaseFilter, limit: int | None) -> list[CaseFile]:
-    """Those of `cases` that match, newest event first; of the same event and content the last one counts."""
+def newest_matching(
+    cases: Iterable[CaseFile], wanted: CaseFilter, limit: int | None, verdicts: Mapping[str, str] | None = None
+) -> list[CaseFile]:
+    """Those of `cases` that match, newest event first; of the same event and content the last one counts. `verdicts`:
+    by case key, what people said."""
     found: dict[str, CaseFile] = {}
+    said = verdicts or {}
     for case in cases:
         key = case_key(case)
         found.pop(key, None)
-        if wanted.matches(case):
+        if wanted.matches(case, said.get(key)):
             found[key] = case
         if limit is not None and len(found) > 2 * limit + 1000:
             found = {case_key(newest): newest for newest in _newest_first(found.values())[:limit]}

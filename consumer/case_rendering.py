@@ -16,6 +16,7 @@ from consumer.case_file import CaseChunk, CaseEvidence, CaseFile
 from consumer.case_filter import case_key
 from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, worst_first
 from consumer.inert_text import inert, inert_lines
+from consumer.label import Label
 from consumer.terminal_text import shortened, wrapped
 from metrics.flags import MARGIN
 
@@ -39,10 +40,12 @@ class Style:
     passage: int | None = PASSAGE
 
 
-def rendered(case: CaseFile, style: Style) -> str:
-    """The whole page, with ANSI colours (click takes them off where the output is no terminal)."""
+def rendered(case: CaseFile, style: Style, label: Label | None = None) -> str:
+    """The whole page, with ANSI colours (click takes them off where the output is no terminal). `label`: what a person
+    said of it."""
     blocks = [
-        list(_head(case)), list(_why(case)), list(_question(case, style)), list(_answer(case, style)),
+        list(_head(case)), list(_why(case)), list(_labelled(label, style)), list(_question(case, style)),
+        list(_answer(case, style)),
         list(_statements(case, style)), list(_scores(case)), list(_passages(case, style)), list(_origin(case)),
     ]  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -91,6 +94,20 @@ def _why(case: CaseFile) -> Iterator[str]:
         yield "  the answer avoids the question"
     if case.judge_replies:
         yield f"  {len(case.judge_replies)} replies of the judge could not be read (judge_replies in the case file)"
+
+
+def _labelled(label: Label | None, style: Style) -> Iterator[str]:
+    if label is None:
+        return
+    yield _title("label", f"{label_text(label)}, {utc(label.labelled_time)}")
+    if label.note:
+        yield from _barred(label.note, style)
+
+
+def label_text(label: Label) -> str:
+    """`good by anna`, with the sign that a verdict has."""
+    sign, colour = ("✓", "green") if label.verdict == "good" else ("✗", "red")
+    return click.style(f"{sign} {label.verdict}", fg=colour) + f" by {shortened(label.by, 40)}"
 
 
 def _question(case: CaseFile, style: Style) -> Iterator[str]:
@@ -230,8 +247,8 @@ def _barred(text: str, style: Style, gutter: str = "  ", colour: str | None = No
         yield (click.style(left, fg=colour) if colour else left) + BAR + line
 
 
-def row(case: CaseFile, width: int) -> str:
-    """Two lines of a list: what, when, where and why; and the worst statement, or the answer."""
+def row(case: CaseFile, width: int, label: Label | None = None) -> str:
+    """Two lines of a list: what, when, where, why, and what a person said; and the worst statement, or the answer."""
     record = case.record
     flags = ", ".join(inert(flag) for flag in record.flags) or "audit"
     counts = " ".join(f"{n}{SIGNS[label]}" for label, n in verdict_counts(case).items() if n)
@@ -239,13 +256,14 @@ def row(case: CaseFile, width: int) -> str:
     head = f"{utc(record.event_time)}  {_reference(case)}  {segment_text(record.segment)}"
     worst = worst_first(case.statements)[:1]
     if worst and worst[0][1].label != "supported":
-        label = worst[0][1].label
-        sign, text = f"{SIGNS.get(label, '·')} {_name(inert(label))}", worst[0][1].text
+        found = worst[0][1].label
+        sign, text = f"{SIGNS.get(found, '·')} {_name(inert(found))}", worst[0][1].text
     else:
         sign, text = "answer", case.answer or ""
     colour = COLOURS.get(worst[0][1].label) if worst else None
     second = f"    {click.style(sign, fg=colour)} {BAR}{shortened(text, max(20, width - len(sign) - 8))}"
-    return f"{head}  {flags}{fault}  {counts}".rstrip() + "\n" + second
+    said = "" if label is None else f"  label {label_text(label)}"
+    return f"{head}  {flags}{fault}  {counts}".rstrip() + said + "\n" + second
 
 
 def _reference(case: CaseFile) -> str:
@@ -278,5 +296,6 @@ def _name(text: str) -> str:
     return text.replace("_", " ")
 
 
-def rows(cases: Iterable[CaseFile], width: int) -> Iterator[str]:
-    return (row(case, width) for case in cases)
+def rows(cases: Iterable[CaseFile], width: int, labels: Mapping[str, Label]) -> Iterator[str]:
+    """`labels` by case key."""
+    return (row(case, width, labels.get(case_key(case))) for case in cases)

@@ -20,6 +20,8 @@ end
 local function remove(p, m)
   unindex(p, m)
   redis.call('DEL', p .. 'case:' .. m)
+  redis.call('ZREM', p .. 'term:said:good', m)
+  redis.call('ZREM', p .. 'term:said:bad', m)
   redis.call('ZREM', p .. 'time', m)
   return redis.call('ZREM', p .. 'expiry', m)
 end
@@ -46,6 +48,10 @@ redis.call('HSET', p .. 'signatures', m, ARGV[9])
 for kind, term in string.gmatch(ARGV[8], '(.)([^\\n]*)\\n') do
   if kind == 't' then redis.call('ZADD', p .. 'term:' .. term, at, m)
   else redis.call('ZADD', p .. 'names', 0, term .. m) end
+end
+local label = redis.call('HGET', p .. 'labelled', string.sub(m, 1, 32))
+if label and string.sub(label, 1, 48) == m then
+  redis.call('ZADD', p .. 'term:said:' .. string.sub(label, 50), at, m)
 end
 local over = redis.call('ZCARD', p .. 'expiry') - cap
 local dropped = 0
@@ -91,6 +97,39 @@ return 1
 """ARGV: case. It is remembered, without text, until it would have expired, so that reading the topic again does not
 bring it back."""
 
+LABEL = """
+local p, d, m, verdict, time = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local function take_away(name)
+  local old = redis.call('HGET', p .. 'labelled', name)
+  if not old then return end
+  for _, v in ipairs({'good', 'bad'}) do
+    redis.call('ZREM', p .. 'term:said:' .. v, string.sub(old, 1, 48))
+    redis.call('ZREM', p .. 'labels:' .. v, name)
+  end
+  redis.call('HDEL', p .. 'labelled', name)
+  redis.call('HDEL', p .. 'label', name)
+end
+if m == '' then return take_away(d) end
+take_away(d)
+redis.call('HSET', p .. 'label', d, ARGV[4])
+redis.call('HSET', p .. 'labelled', d, m .. ' ' .. verdict)
+redis.call('ZADD', p .. 'labels:' .. verdict, time, d)
+local at = redis.call('ZSCORE', p .. 'time', m)
+if at then redis.call('ZADD', p .. 'term:said:' .. verdict, at, m) end
+for _, v in ipairs({'good', 'bad'}) do
+  for _, old in ipairs(redis.call('ZRANGEBYSCORE', p .. 'labels:' .. v, '-inf', ARGV[6], 'LIMIT', 0, 100)) do
+    take_away(old)
+  end
+  local over = redis.call('ZCARD', p .. 'labels:' .. v) - tonumber(ARGV[7])
+  if over > 0 then
+    for _, old in ipairs(redis.call('ZRANGE', p .. 'labels:' .. v, 0, math.min(over, 100) - 1)) do take_away(old) end
+  end
+end
+"""
+"""ARGV: digest of the event's id, case (empty: the label is taken away), verdict, label, time of the label, the time
+before which labels leave, most labels of one verdict. One label per event; a case that is not there has it from `PUT`
+when it comes."""
+
 MATCH = """
 local p, needle, groups, at = KEYS[1], ARGV[1], {}, 3
 for g = 1, tonumber(ARGV[2]) do
@@ -99,26 +138,29 @@ for g = 1, tonumber(ARGV[2]) do
   groups[g] = group
   at = at + #group + 1
 end
+local none, good, bad = p .. 'term:said:none', p .. 'term:said:good', p .. 'term:said:bad'
 local found = {}
 for i = at, #ARGV do
-  local m, good = ARGV[i], true
+  local m, fits = ARGV[i], true
   for _, group in ipairs(groups) do
     local any = false
     for _, key in ipairs(group) do
-      if redis.call('ZSCORE', key, m) then any = true break end
+      if key == none then any = not (redis.call('ZSCORE', good, m) or redis.call('ZSCORE', bad, m))
+      else any = redis.call('ZSCORE', key, m) end
+      if any then break end
     end
-    if not any then good = false break end
+    if not any then fits = false break end
   end
-  if good then
-    if needle == '' then good = redis.call('EXISTS', p .. 'case:' .. m) == 1
+  if fits then
+    if needle == '' then fits = redis.call('EXISTS', p .. 'case:' .. m) == 1
     else
       local text = redis.call('HGET', p .. 'case:' .. m, 'text')
-      good = text and string.find(text, needle, 1, true)
+      fits = text and string.find(text, needle, 1, true)
     end
   end
-  if good then found[#found + 1] = m end
+  if fits then found[#found + 1] = m end
 end
 return found
 """
 """ARGV: folded text or empty, number of groups, each group as its size and its terms, then cases. Returns those of the
-cases that are there and match."""
+cases that are there and match. No case stands under the term `said:none`: it is asked for by what is not there."""

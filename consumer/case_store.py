@@ -21,15 +21,18 @@ from redis.retry import Retry
 from consumer import case_scripts
 from consumer.case_file import CaseFile, decode_case, encode_case
 from consumer.case_filter import (
+    NO_LABEL,
     SIGNATURE_BITS,
     CaseFilter,
     case_key,
     folded,
+    key_of,
     name_digest,
     searched_text,
     signature,
     terms_of,
 )
+from consumer.label import VERDICTS, Label, LabelChange, Verdict, decode_label, encode_label
 from consumer.logs import one_line, without_credentials
 from consumer.record import RecordRejected
 from consumer.settings import Settings
@@ -48,6 +51,7 @@ FETCH = 100
 SAME_NAME = 1000
 """Cases of one id or trace that are found at the most."""
 HOUR = 3600.0
+DAY = 86_400.0
 
 
 class CaseStoreError(Exception):
@@ -61,9 +65,12 @@ class CaseStoreError(Exception):
 class CaseStore:
     """Case files of one Redis. Every method raises `CaseStoreError` where Redis does not do its part."""
 
-    def __init__(self, url: str, *, ttl_seconds: float, most: int) -> None:
+    def __init__(self, url: str, *, ttl_seconds: float, most: int, label_seconds: float = 30 * DAY) -> None:
+        """Cases leave after `ttl_seconds` and labels after `label_seconds`, though never before their cases; `most` is
+        how many there are of either."""
         self._shown = without_credentials(url)
         self._ttl = ttl_seconds
+        self._label_seconds = max(label_seconds, ttl_seconds)
         self._most = most
         try:
             self._client = redis.Redis.from_url(
@@ -84,6 +91,7 @@ class CaseStore:
         self._drop = script(case_scripts.DROP)
         self._forget = script(case_scripts.FORGET)
         self._match = script(case_scripts.MATCH)
+        self._label = script(case_scripts.LABEL)
 
     def close(self) -> None:
         self._client.close()
@@ -187,11 +195,54 @@ class CaseStore:
         with self._asking():
             return sum(int(self._forget(keys=[PREFIX], args=[key])) for key in keys)
 
+    def index_labels(self, changes: Iterable[LabelChange], now: float) -> None:
+        """Have the labels stand beside the cases, whether these are there or come later. What stands in Kafka is the
+        truth: the same changes in the same order, told again, leave the same labels."""
+        left = iter(changes)
+        while batch := list(islice(left, PUT_BATCH)):
+            with self._asking():
+                pipeline = self._client.pipeline(transaction=False)
+                for change in batch:
+                    self._label(keys=[PREFIX], args=self._label_arguments(change, now), client=pipeline)
+                pipeline.execute()
+
+    def _label_arguments(self, change: LabelChange, now: float) -> list[Any]:
+        label, name = change.label, name_digest(change.id)
+        if label is None or label.labelled_time <= now - self._label_seconds:
+            return [name, "", "", "", "0", "0", 0]
+        key, leave = key_of(label.id, label.content_hash), repr(now - self._label_seconds)
+        return [name, key, label.verdict, encode_label(label), repr(label.labelled_time), leave, self._most]
+
+    def labels(self, cases: Sequence[CaseFile]) -> dict[str, Label]:
+        """By case key, the labels of those of `cases` that have one."""
+        if not cases:
+            return {}
+        names = list(dict.fromkeys(name_digest(case.record.id) for case in cases))
+        with self._asking():
+            bodies: Any = self._client.hmget(f"{PREFIX}label", names)
+        wanted = {case_key(case) for case in cases}
+        found = {key_of(label.id, label.content_hash): label for label in map(_label, bodies) if label is not None}
+        return {key: label for key, label in found.items() if key in wanted}
+
+    def newest_labels(self, verdict: Verdict, limit: int) -> list[Label]:
+        """The latest labels of that verdict, newest first, whether their cases are still there or not."""
+        with self._asking():
+            names: Any = self._client.zrevrange(f"{PREFIX}labels:{verdict}", 0, limit - 1)
+            bodies: Any = self._client.hmget(f"{PREFIX}label", names) if names else []
+        return [label for label in map(_label, bodies) if label is not None]
+
+    def label_counts(self) -> dict[Verdict, int]:
+        """How many labels there are of each verdict."""
+        with self._asking():
+            return {verdict: int(self._client.zcard(f"{PREFIX}labels:{verdict}")) for verdict in VERDICTS}
+
     def _matching(self, wanted: CaseFilter, limit: int | None) -> Iterator[str]:
         """Walks the shortest index that bounds the answer from its newest end, and has Redis test the rest."""
         groups = wanted.groups()
         needle = folded(wanted.text)
-        index = self._shortest([f"{PREFIX}term:{group[0]}" for group in groups if len(group) == 1])
+        index = self._shortest(
+            [f"{PREFIX}term:{group[0]}" for group in groups if len(group) == 1 and group[0] != NO_LABEL]
+        )
         sizes: list[Any] = [part for group in groups for part in (len(group), *group)]
         look = FIRST_LOOK if limit is not None and limit < FIRST_LOOK else LOOK
         pages = self._mentioning(needle, index, wanted) if signature(needle) else self._walk(index, wanted, look)
@@ -265,7 +316,12 @@ def open_store(settings: Settings) -> CaseStore:
         CaseStoreError: the URL cannot be read.
     """
     cases = settings.cases
-    return CaseStore(settings.redis.cases_url, ttl_seconds=cases.ttl_hours * HOUR, most=cases.most)
+    return CaseStore(
+        settings.redis.cases_url,
+        ttl_seconds=cases.ttl_hours * HOUR,
+        most=cases.most,
+        label_seconds=settings.labels.days * DAY,
+    )
 
 
 def _decoded(key: str, body: bytes | None) -> CaseFile | None:
@@ -275,6 +331,16 @@ def _decoded(key: str, body: bytes | None) -> CaseFile | None:
         return decode_case(zlib.decompress(body))
     except (zlib.error, RecordRejected) as error:
         log.warning("case %s in Redis cannot be read: %s", key, error)
+        return None
+
+
+def _label(body: bytes | None) -> Label | None:
+    if body is None:
+        return None
+    try:
+        return decode_label(body)
+    except RecordRejected as error:
+        log.warning("a label in Redis cannot be read: %s", error)
         return None
 
 

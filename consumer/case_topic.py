@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from consumer import kafka_config
 from consumer.case_file import CaseFile, decode_case
-from consumer.case_filter import CaseFilter, named, newest_matching
+from consumer.case_filter import CaseFilter, case_key, key_of, named, newest_matching
+from consumer.deadletter_reading import TopicReader, Unreadable
+from consumer.interrupts import Interrupts
+from consumer.label import Label
+from consumer.label_topic import read_labels
 from consumer.logs import one_line
 from consumer.record import RecordRejected
 from consumer.settings import Settings
@@ -33,6 +37,7 @@ class CaseTopic:
     """The topic of case files, read anew by every method, as it is at that moment. Nothing is committed."""
 
     def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self._topic = settings.topics.flagged
         self._servers = settings.kafka.bootstrap_servers
         self._monotonic = monotonic
@@ -42,11 +47,33 @@ class CaseTopic:
 
     def select(self, wanted: CaseFilter, limit: int | None = None) -> list[CaseFile]:
         """The cases that match, newest event first; the latest record of an event and content counts."""
-        return newest_matching(self._cases(wanted.since), wanted, limit)
+        verdicts = {}
+        if wanted.said:
+            try:
+                verdicts = {key: label.verdict for key, label in self._labels().items()}
+            except Unreadable as error:
+                raise CaseTopicError(str(error)) from None
+        return newest_matching(self._cases(wanted.since), wanted, limit, verdicts)
 
     def find(self, reference: str) -> list[CaseFile]:
         """The cases that `reference` names, as `CaseStore.find` understands it."""
         return named(self._cases(None), reference)
+
+    def labels(self, cases: Sequence[CaseFile]) -> dict[str, Label]:
+        """By case key, the labels of those of `cases` that have one; none where their topic cannot be read."""
+        if not cases:
+            return {}
+        try:
+            found = self._labels()
+        except Unreadable as error:
+            log.debug("no labels are shown: %s", error)
+            return {}
+        return {key: found[key] for key in map(case_key, cases) if key in found}
+
+    def _labels(self) -> dict[str, Label]:
+        with TopicReader(self._settings, CALL_SECONDS, Interrupts(), self._monotonic) as reader:
+            labels = read_labels(reader, self._settings)
+        return {key_of(label.id, label.content_hash): label for label in labels.values()}
 
     def _cases(self, since: float | None) -> Iterator[CaseFile]:
         consumer = Consumer(self._config)

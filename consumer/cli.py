@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": "Check broker, topics, Redis, model and settings.",
     "settings": "Print what is in force, and where each value came from.",
     "cases": "List, show, export and forget case files.",
+    "label": "Label answers good or bad; export and import labels.",
     "deadletters": "List dead letters by reason.",
     "redrive": "Send dead letters back after a fix.",
     "plan": "What a load needs: cores, memory, money.",

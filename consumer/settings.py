@@ -25,7 +25,7 @@ from consumer.settings_rules import (
     segment_conditions,
 )
 from consumer.settings_section import PositiveSeconds, Rate, Section, Share
-from consumer.settings_statistics import Changes, Drift
+from consumer.settings_statistics import Changes, Drift, Labels
 from consumer.settings_thresholds import Baseline, Thresholds
 
 Properties = dict[str, str | int | float | bool]
@@ -312,6 +312,7 @@ class Settings(Section):
     monitor: Monitor = Monitor()
     drift: Drift = Drift()
     changes: Changes = Changes()
+    labels: Labels = Labels()
     metrics: MetricsSection = MetricsSection()
     pages: Pages = Pages()
     logging: Logging = Logging()

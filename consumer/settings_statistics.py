@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from consumer.settings_rules import check_metric_names
 from consumer.settings_section import Section
+from metrics.ranges import SHARE, range_of
 
 
 class Drift(Section):
@@ -28,3 +30,21 @@ class Changes(Section):
 
     false_alarm_days: Annotated[float, Field(gt=0.0)] = 30.0
     """Expected time between false alarms, of all metrics and segments together."""
+
+
+class Labels(Section):
+    """People's labels, and what they correct."""
+
+    days: Annotated[float, Field(gt=0.0)] = 30.0
+    """Labels of answers from so many days correct the live number."""
+    metrics: tuple[str, ...] = ("faithfulness", "answer_relevance")
+    """Whose rolling scores are corrected."""
+
+    @field_validator("metrics")
+    @classmethod
+    def shares(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        check_metric_names(value)
+        for name in value:
+            if range_of(name) is not SHARE:
+                raise ValueError(f"{name} is no share in [0, 1], so it says nothing about a share of good answers")
+        return value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import itertools
 import logging
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,9 @@ from consumer.case_store import CaseStore, CaseStoreError, open_store
 from consumer.case_topic import CaseTopic, CaseTopicError
 from consumer.cli import loaded_settings
 from consumer.inert_text import inert, inert_json
+from consumer.label import VERDICTS
+from consumer.label import Label as PersonsLabel
+from consumer.labelling import own_name
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
 from metrics.flags import Fault, Flag
@@ -37,6 +39,8 @@ log = logging.getLogger("groundwatch.audit")
 F = TypeVar("F", bound=Callable[..., Any])
 PIPED_COLUMNS = 110
 PROGRESS = 2000
+EXPORTED_AT_ONCE = 1000
+ABSENT = "it was not kept, has expired, or was forgotten"
 
 
 class Source(Protocol):
@@ -45,6 +49,8 @@ class Source(Protocol):
     def select(self, wanted: CaseFilter, limit: int | None = None) -> Iterable[CaseFile]: ...
 
     def find(self, reference: str) -> list[CaseFile]: ...
+
+    def labels(self, cases: Sequence[CaseFile]) -> Mapping[str, PersonsLabel]: ...
 
 
 def filters(command: F) -> F:
@@ -60,6 +66,9 @@ def filters(command: F) -> F:
             help="At least one statement has it.",
         ),
         click.option("--why", multiple=True, type=click.Choice(["flagged", "audit"]), help="Why it was kept."),
+        click.option(
+            "--label", "said", multiple=True, type=click.Choice([*VERDICTS, "none"]), help="What a person said.",
+        ),
         click.option("--text", default="", help="Stands in the question, the answer, the reference or an id."),
     )  # fmt: skip
     for option in reversed(options):
@@ -84,6 +93,7 @@ def chosen(now: float, options: dict[str, Any]) -> CaseFilter:
             verdicts=options["verdicts"],
             why=options["why"],
             text=options["text"],
+            said=options["said"],
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -142,8 +152,13 @@ def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, *
     wanted = chosen(time.time(), options)
     with opened(settings, file) as source:
         found = list(itertools.islice(source.select(wanted, limit + 1), limit + 1))
-    for line in map(_as_json, found[:limit]) if as_json else rows(found[:limit], _columns()):
-        click.echo(line)
+        labels = source.labels(found[:limit])
+    if as_json:
+        for case in found[:limit]:
+            click.echo(_as_json(case, labels))
+    else:
+        for line in rows(found[:limit], _columns(), labels):
+            click.echo(line)
     if as_json:
         return
     if not found:
@@ -168,15 +183,14 @@ def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, p
     style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
     with opened(loaded_settings(ctx).settings, file) as source:
         found = source.find(reference)
+        labels = source.labels(found)
     if not found:
-        raise click.ClickException(
-            f"no case file of {inert(reference)!r}: it was not kept, has expired, or was forgotten"
-        )
+        raise click.ClickException(f"no case file of {inert(reference)!r}: {ABSENT}")
     if as_json:
         for case in found:
-            click.echo(_as_json(case))
+            click.echo(_as_json(case, labels))
         return
-    click.echo(rendered(found[0], style))
+    click.echo(rendered(found[0], style, labels.get(case_key(found[0]))))
     if len(found) > 1:
         click.echo(f"\n{len(found) - 1} more with this id or trace, with another content:")
         for case in found[1:]:
@@ -198,14 +212,17 @@ def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | N
     if audit:
         wanted = replace(wanted, why=("audit",))
     written = short = 0
-    with opened(loaded_settings(ctx).settings, file) as source, _written(out) as write:
-        for case in source.select(wanted, limit):
-            line = exported(case)
-            if line is None:
-                short += 1
-            else:
-                write(line)
-                written += 1
+    with opened(loaded_settings(ctx).settings, file) as source, lines_to(out) as write:
+        chosen_cases = iter(source.select(wanted, limit))
+        while batch := list(itertools.islice(chosen_cases, EXPORTED_AT_ONCE)):
+            labels = source.labels(batch)
+            for case in batch:
+                line = exported(case, labels.get(case_key(case)))
+                if line is None:
+                    short += 1
+                else:
+                    write(line)
+                    written += 1
     left_out = f"; {short} left out, whose text the broker had refused" if short else ""
     click.echo(f"{written} {'case' if written == 1 else 'cases'} written{left_out}", err=True)
 
@@ -236,7 +253,7 @@ def forget(ctx: click.Context, references: tuple[str, ...], text: str, yes: bool
             click.confirm(f"remove {_files(len(keys))} from Redis for good?", abort=True)
         removed = source.forget(keys)
     how = " and ".join([*(["by id"] if references else []), *(["by a text"] if text else [])])
-    log.info("audit: %s removed %s from Redis %s: %s", _who(), _files(removed), how, ", ".join(keys) or "none")
+    log.info("audit: %s removed %s from Redis %s: %s", own_name(), _files(removed), how, ", ".join(keys) or "none")
     click.echo(
         f"{_files(removed)} removed from Redis, and kept from coming back. The topic {settings.topics.flagged} (and "
         f"the events themselves) keep what they hold until their retention is over."
@@ -267,15 +284,8 @@ def _files(count: int) -> str:
     return f"{count} case file" if count == 1 else f"{count} case files"
 
 
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown user"
-
-
 @contextmanager
-def _written(out: Path) -> Iterator[Callable[[str], object]]:
+def lines_to(out: Path) -> Iterator[Callable[[str], object]]:
     if str(out) == "-":
         yield click.echo
         return
@@ -286,8 +296,10 @@ def _written(out: Path) -> Iterator[Callable[[str], object]]:
         raise click.ClickException(f"{out}: {error.strerror}") from None
 
 
-def _as_json(case: CaseFile) -> str:
-    return inert_json(orjson.dumps({"key": case_key(case), **_plain(case)}).decode())
+def _as_json(case: CaseFile, labels: Mapping[str, PersonsLabel]) -> str:
+    key = case_key(case)
+    label = {"label": labels[key]} if key in labels else {}
+    return inert_json(orjson.dumps({"key": key, **_plain(case), **label}).decode())
 
 
 def _plain(case: CaseFile) -> dict[str, Any]:
