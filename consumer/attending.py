@@ -1,4 +1,4 @@
-"""The loop that has the monitor look for changes and drift, beside the agent that reads scores."""
+"""The loop that has the monitor look for changes, drift and reasons, beside the agent that reads scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def attending(attend: Callable[[], None], wanted: Callable[[], bool], stop
                 await asyncio.to_thread(attend)
                 await asyncio.to_thread(give_heap_back)
             except Exception:
-                log.exception("changes and drift could not be looked for")
+                log.exception("changes, drift and their reasons could not be looked for")
         try:
             await asyncio.wait_for(stop.wait(), ATTEND_SECONDS)
         except TimeoutError:

@@ -23,6 +23,7 @@ COMMANDS = {
     "judge-check": "Try the LLM judge on cases with known verdicts.",
     "calibrate": "Score a validated set; write a baseline with thresholds.",
     "correlate": "Agreement of each metric with human ratings.",
+    "contrast": "Which labels explain how a metric moved.",
     "score-file": "Score a file of events.",
     "send": "Put a file of events on the topic.",
     "demo": "The main job on embedded services, with an incident.",

@@ -22,6 +22,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from consumer import kafka_config
 from consumer.attending import attending
 from consumer.bundles import BundleScheduler, Record
+from consumer.explaining import Explainer
 from consumer.health import Pulse
 from consumer.heap import give_heap_back
 from consumer.positions import Delivery, Positions
@@ -147,7 +148,9 @@ class Monitor:
             app.agent(topic, name="scores")(self._agent)
             app.on_partitions_assigned.connect(self._assigned)
             app.on_partitions_revoked.connect(self._revoked)
-            statistics = asyncio.create_task(attending(self._book.attend, self._rebuilt, stop))
+            explainer = Explainer(self._settings, self._book, self._now, stop.is_set)
+            looks = (self._book.attend, explainer.attend)
+            statistics = asyncio.gather(*(attending(look, self._rebuilt, stop) for look in looks))
             try:
                 await app.start()
                 await self._attend(app, stop)

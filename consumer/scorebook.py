@@ -18,6 +18,7 @@ from consumer.settings import Settings
 from metrics.answer import OTHER, Segment
 from metrics.baseline import Baseline
 from metrics.changes import Change, Changes
+from metrics.contrast import Contrast
 from metrics.counting import Counting
 from metrics.dedup import Dedup, Seen
 from metrics.drift_watch import DriftReading, DriftWatch
@@ -112,6 +113,11 @@ class Scorebook:
         """The latest changes of level, oldest first."""
         with self._lock:
             return self._changes.recent()
+
+    def explain(self, change: Change, contrast: Contrast) -> None:
+        """Keep with one of `changes` what explains it."""
+        with self._lock:
+            self._changes.explain(change, contrast)
 
     def drift(self) -> list[DriftReading]:
         """The latest comparisons."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import click
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 
 
 def moment(text: str, now: float) -> float:
@@ -24,11 +25,26 @@ def moment(text: str, now: float) -> float:
     >>> moment("1970-01-01T00:01", 0.0)
     60.0
     """
-    span = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
+    span = _SPAN.fullmatch(text.strip())
     if span:
         return now - float(span[1]) * SECONDS[span[2]]
     when = datetime.fromisoformat(text.strip())
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_of(text: str) -> float:
+    """How long `90s`, `30m`, `2h` or `7d` is.
+
+    Raises:
+        ValueError: none of these.
+
+    >>> seconds_of("1.5h")
+    5400.0
+    """
+    span = _SPAN.fullmatch(text.strip())
+    if span is None:
+        raise ValueError(f"{text!r} is no length of time; write 30m, 2h or 7d")
+    return float(span[1]) * SECONDS[span[2]]
 
 
 class Since(click.ParamType):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from metrics.answer import ALL, Answer, Key, Segment
+from metrics.contrast import Contrast
 from metrics.detector import Detector, Scores, Shift
 from metrics.ranges import range_of
 
@@ -24,12 +25,14 @@ MOST_REFRESHED = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change event: in which series, and what was found. It is final: a change is reported once."""
+    """A change event: in which series, and what was found. It is final: a change is reported once. Only `contrast`,
+    what explains it, comes later."""
 
     segment: Segment
     metric: str
     definition: str
     shift: Shift
+    contrast: Contrast | None = None
 
 
 @dataclass(slots=True)
@@ -63,6 +66,12 @@ class Changes:
     def recent(self) -> tuple[Change, ...]:
         """The latest changes, oldest first."""
         return tuple(self._recent)
+
+    def explain(self, change: Change, contrast: Contrast) -> None:
+        """Keep with a change (as `recent` gave it) what explains it; one that is forgotten by now is left alone."""
+        for place, known in enumerate(self._recent):
+            if known.shift is change.shift:
+                self._recent[place] = replace(known, contrast=contrast)
 
     def add(self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float) -> None:
         """One live answer of a known segment; `definitions` are those that the windows admit. What it shows appears

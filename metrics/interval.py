@@ -79,6 +79,14 @@ def score_interval(moments: Moments, low: float, high: float, level: float = 0.9
     )
 
 
+def standard_error(moments: Moments, low: float, high: float) -> float:
+    """Of the weighted mean: the standard deviation of the distribution that `score_interval` is made from, and so
+    never 0. `moments.n` must not be 0."""
+    first, second = _shape(moments, low, high - low)
+    total = first + second
+    return (high - low) * math.sqrt(first * second / (total * total * (total + 1.0)))
+
+
 def _shape(moments: Moments, low: float, span: float) -> tuple[float, float]:
     """The two parameters of the beta distribution, on the range mapped to [0, 1]."""
     n, w, w2 = moments.n, moments.w, moments.w2
