@@ -12,8 +12,8 @@ from rich.text import Text
 
 from consumer.contrast_words import conclusion, share, subject, with_interval
 from consumer.contrasting import Finding
+from consumer.inert_text import inert
 from consumer.score_topic import Range
-from consumer.terminal_text import inert
 from metrics.contrast import Contrast, Kind, Side, Verdict
 
 WORDS = {

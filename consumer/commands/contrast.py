@@ -12,10 +12,10 @@ from rich.console import Console
 from consumer.cli import loaded_settings
 from consumer.contrast_view import as_json, lines, table
 from consumer.contrasting import NothingToContrast, Question, find
+from consumer.inert_text import inert_json
 from consumer.score_topic import Range, ScoreTopic, ScoreTopicError
 from consumer.settings_rules import segment_conditions
 from consumer.since import moment, seconds_of
-from consumer.terminal_text import inert_json
 
 WIDTH = 190
 """Of the table where there is no terminal to ask."""
