@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import faust
 from confluent_kafka import Consumer, KafkaException
 from faust.types import TP
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
 from consumer.attending import attending
-from consumer.bundles import BundleScheduler, Record
+from consumer.bundles import Record
 from consumer.explaining import Explainer
+from consumer.faust_app import SESSION_SECONDS, build_app
 from consumer.health import Pulse
 from consumer.heap import give_heap_back
 from consumer.positions import Delivery, Positions
@@ -35,8 +35,6 @@ from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_
 
 log = logging.getLogger(__name__)
 
-SESSION_SECONDS = 6.0
-"""How soon a standby takes over from a monitor that was killed; brokers allow no less by default."""
 STILL_SECONDS = 60.0
 """How long reading or committing may stand still while records wait, before the process ends to be started anew."""
 WATCH_SECONDS = 5.0
@@ -100,8 +98,7 @@ class Monitor:
         now = self._now()
         owned = self._owned
         rebuilt = None if owned is None else owned.rebuilt
-        filled = {} if rebuilt is None else self._filled(rebuilt, now)
-        progress = Progress(owned is not None, rebuilt is not None, filled, self._settings.monitor.coverage_minimum)
+        progress = self._progress(owned, now)
         yield from self._exposition.progress(progress)
         yield from self._lag()
         with self._book.opened() as (rolling, counting):
@@ -117,6 +114,15 @@ class Monitor:
         yield from counters
         yield from change_families(*self._book.change_counts(), self._book.segment_keys)
         yield from drift_families(self._book.drift() if rebuilt is not None else (), self._book.segment_keys)
+
+    def progress(self) -> Progress:
+        """How far this monitor is; may be called from any thread."""
+        return self._progress(self._owned, self._now())
+
+    def _progress(self, owned: _Owned | None, now: float) -> Progress:
+        rebuilt = None if owned is None else owned.rebuilt
+        filled = {} if rebuilt is None else self._filled(rebuilt, now)
+        return Progress(owned is not None, rebuilt is not None, filled, self._settings.monitor.coverage_minimum)
 
     def ready(self) -> tuple[bool, str]:
         """For /readyz: joined the group, and either a standby or done with reading back."""
@@ -365,36 +371,3 @@ class Monitor:
                     uncommitted.add_metric(values, max(0, position - offsets.committed.get(partition, 0)))
         yield lag
         yield uncommitted
-
-
-def build_app(settings: Settings, scratch: str) -> Any:
-    """A Faust app that makes no topic, serves no page and keeps no table; `scratch` is the folder it insists on."""
-    broker, credentials = kafka_config.faust_broker(settings.kafka)
-    for name in ("faust", "mode", "aiokafka", "kafka"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    return faust.App(
-        settings.monitor.group,
-        broker=broker,
-        broker_credentials=credentials,
-        store="memory://",
-        datadir=scratch,
-        autodiscover=False,
-        web_enabled=False,
-        topic_disable_leader=True,
-        topic_allow_declare=False,
-        key_serializer="raw",
-        value_serializer="raw",
-        consumer_auto_offset_reset="earliest",
-        broker_client_id="groundwatch-monitor",
-        broker_session_timeout=SESSION_SECONDS,
-        broker_heartbeat_interval=SESSION_SECONDS / 4,
-        broker_rebalance_timeout=20.0,
-        broker_request_timeout=30.0,
-        # Reading back may take its deadline before the first record is taken; our own watch judges progress.
-        broker_commit_livelock_soft_timeout=1e6,
-        stream_processing_timeout=1e6,
-        ConsumerScheduler=BundleScheduler,
-        # In bundles. Prefetched records cost memory twice: here and in the client.
-        stream_buffer_maxsize=8,
-        consumer_max_fetch_size=512 * 1024,
-    )

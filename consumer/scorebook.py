@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from consumer.record import CountedRecord, RecordRejected, decode_counted
 from consumer.settings import Settings
@@ -22,9 +23,10 @@ from metrics.contrast import Contrast
 from metrics.counting import Counting
 from metrics.dedup import Dedup, Seen
 from metrics.drift_watch import DriftReading, DriftWatch
-from metrics.rolling import Rolling, Spans
+from metrics.rolling import Reading, Rolling, Shares, Slices, Spans
 from metrics.sketch_reservoir import Reservoirs, Sampled
 from metrics.thresholds_seen import InForce, ThresholdsSeen
+from metrics.unscored_seen import Missed, UnscoredSeen
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,21 @@ DRIFT_SECONDS = 0.05
 """What one `attend` spends on drift."""
 SKETCHES_AT_ONCE = 6
 """Windows of a segment whose sketches one `attend` looks at; a copy of them all would take 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that the windows say at one moment, for a page. `slices` are of one window; `spans` of the longest one;
+    `missed` of the same window as `slices`."""
+
+    at: float
+    readings: list[Reading]
+    shares: list[Shares]
+    slices: list[Slices]
+    spans: list[Spans]
+    missed: list[Missed]
+    thresholds: list[InForce]
+    changes: tuple[Change, ...]
 
 
 class Scorebook:
@@ -70,6 +87,7 @@ class Scorebook:
         self._rolling = self._empty()
         self._dedup = Dedup(self._horizon)
         self._thresholds = ThresholdsSeen(sorted(self._known))
+        self._unscored = UnscoredSeen()
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Rolling, Counting]]:
@@ -82,6 +100,27 @@ class Scorebook:
         with self._lock:
             return self._thresholds.read()
 
+    def look(self, window: str) -> Look:
+        """What there is now; records wait while it is copied.
+
+        Raises:
+            KeyError: there is no such window.
+        """
+        now = self._now()
+        with self._lock:
+            rolling = self._rolling
+            readings, shares = rolling.read(now)
+            return Look(
+                now,
+                readings,
+                shares,
+                rolling.slices(now, window),
+                rolling.spans(now, [max(self._windows, key=self._windows.__getitem__)]),
+                self._unscored.read(now, self._windows[window]),
+                self._thresholds.read(),
+                self._changes.recent(),
+            )
+
     def reset(self) -> None:
         """Forget windows and ids: they are about to be read back, or belong to somebody else now. Counters stay."""
         with self._lock:
@@ -90,6 +129,7 @@ class Scorebook:
             self._changes.forget()
             self._sketches = self._no_sketches()
             self._thresholds = ThresholdsSeen(sorted(self._known))
+            self._unscored = UnscoredSeen()
         self._drift.forget()
 
     def restored(self) -> None:
@@ -179,6 +219,7 @@ class Scorebook:
         self._changes.add(record, segment, rolling.definitions, at)
         self._sample(record, segment, at, now)
         self._thresholds.note(segment, at, record.thresholds)
+        self._unscored.note(segment, at, record.unscored)
         if seen is Seen.CONFLICT:
             return "conflict"
         return "future" if record.event_time > arrival + self._future else "counted"
@@ -201,6 +242,7 @@ class Scorebook:
                     self._changes.learn(record, segment, rolling.definitions, at)
                     self._sample(record, segment, at, now)
                     self._thresholds.note(segment, at, record.thresholds)
+                    self._unscored.note(segment, at, record.unscored)
                 except RecordRejected:
                     # It was counted and logged when it was live.
                     continue
