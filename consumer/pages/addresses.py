@@ -34,7 +34,7 @@ class Query:
     verdicts: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    judged: str = ""
+    said: tuple[str, ...] = ()
     since: str = ""
     until: str = ""
     text: str = ""
@@ -66,6 +66,7 @@ class Query:
             labels=self.labels,
             asks=self.asks,
             says=self.says,
+            said=self.said,
         )
 
     def parameters(self) -> list[tuple[str, str]]:
@@ -77,7 +78,7 @@ class Query:
             *(("verdict", verdict) for verdict in self.verdicts),
             *(("why", why) for why in self.why),
             ("labels", conditions(self.labels)),
-            ("label", self.judged),
+            *(("label", said) for said in self.said),
             ("from", self.since),
             ("to", self.until),
             ("q", self.text),
@@ -135,7 +136,7 @@ def read_query(parameters: Iterable[tuple[str, str]]) -> Query:
         verdicts=_words("verdict", values, faults),
         why=_words("why", values, faults),
         labels=_conditions("labels", values, faults),
-        judged=_one_of("label", last("label"), LABELS, faults),
+        said=_labels(values, faults),
         since=last("from"),
         until=last("to"),
         text=last("q"),
@@ -184,6 +185,12 @@ def _words(name: str, values: Mapping[str, list[str]], faults: list[str]) -> tup
         faults.append(f"{name}: {', '.join(words)!r} is none of those that there are")
         return ()
     return tuple(dict.fromkeys(words))
+
+
+def _labels(values: Mapping[str, list[str]], faults: list[str]) -> tuple[str, ...]:
+    """What people said."""
+    found = _words("label", values, faults)
+    return tuple(label for label in found if _one_of("label", label, LABELS, faults))
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...], faults: list[str]) -> str:

@@ -10,6 +10,7 @@ from consumer.case_file import CaseFile, CaseStatement
 from consumer.case_filter import case_key, sameness, wrong_statements
 from consumer.case_parts import verdict_counts
 from consumer.case_store import CaseStore
+from consumer.label import Label
 from consumer.pages.addresses import PER_PAGE, Query
 
 GROUPED = 5000
@@ -19,13 +20,14 @@ _KIND = {"question": "asks", "statement": "says"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case of a list. `worst`: its worst statement, where one is wrong; `says`, `asks`: the digests, and how many
-    cases in all share them."""
+    """A case of a list. `worst`: its worst statement, where one is wrong; `label`: what a person said; `says`, `asks`:
+    the digests, and how many cases in all share them."""
 
     key: str
     case: CaseFile
     counts: Mapping[str, int]
     worst: CaseStatement | None
+    label: Label | None
     says: str
     asks: str
     say_the_same: int
@@ -75,11 +77,12 @@ def rows_of(store: CaseStore, cases: list[CaseFile]) -> list[Row]:
     says = ["" if statement is None else sameness(statement.text) for statement in worst]
     asks = [sameness(case.question) if case.question and case.question.strip() else "" for case in cases]
     sizes = store.sizes([f"says:{digest}" for digest in says] + [f"asks:{digest}" for digest in asks])
+    say, ask = sizes[: len(cases)], sizes[len(cases) :]
+    labels = store.labels(cases)
+    keys = [case_key(case) for case in cases]
     return [
-        Row(
-            case_key(case), case, verdict_counts(case), worst[at], says[at], asks[at], sizes[at], sizes[len(cases) + at]
-        )
-        for at, case in enumerate(cases)
+        Row(key, case, verdict_counts(case), worst[at], labels.get(key), says[at], asks[at], say[at], ask[at])
+        for at, (key, case) in enumerate(zip(keys, cases, strict=True))
     ]
 
 

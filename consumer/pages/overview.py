@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from consumer.case_store import CaseStoreError
+from consumer.contrast_words import conclusion
 from consumer.pages import charts
 from consumer.pages.addresses import Query
 from consumer.pages.dead_letters import Counted
@@ -16,6 +17,7 @@ from consumer.pages.sources import Sources
 from consumer.scorebook import Look
 from metrics.answer import ALL, Segment
 from metrics.changes import Change
+from metrics.contrast import Part, Verdict
 from metrics.courses import Course, courses
 from metrics.drift_watch import DriftReading
 from metrics.exposition import Progress
@@ -26,6 +28,7 @@ from metrics.rolling import Reading
 from metrics.unscored_seen import Missed
 
 USUAL_SECONDS = 3600.0
+MOST_PARTS = 8
 FEW = 30
 """Samples below which a rolling score says little."""
 
@@ -61,10 +64,14 @@ class SegmentPart:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
+    """`because`: which labels explain it, in a line; empty until it was looked at. `parts`: what they moved by."""
+
     change: Change
     segment: str
     fell: bool
     cases: str
+    because: str
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class Overview:
     missed: list[MissedLine]
     dead_letters: Counted
     stored: int | None
+    labels: Mapping[str, int]
 
 
 def overview(sources: Sources, window: str) -> Overview:
@@ -122,7 +130,7 @@ def overview(sources: Sources, window: str) -> Overview:
     look = sources.looks.look(window)
     shown = progress is not None and progress.rebuilt
     dead_letters = sources.dead_letters.counted()
-    stored, fault = _stored(sources)
+    stored, labels, fault = _stored(sources)
     notes = list(_notes(progress, state, window, fault, dead_letters))
     keys = sources.looks.book.segment_keys
     segments, silent = _segments(look, window, seconds, keys, sources) if shown else ([], [])
@@ -150,6 +158,7 @@ def overview(sources: Sources, window: str) -> Overview:
         ],
         dead_letters,
         stored,
+        labels,
     )
 
 
@@ -182,13 +191,15 @@ def _notes(progress: Progress | None, state: str, window: str, fault: str, lette
     return notes
 
 
-def _stored(sources: Sources) -> tuple[int | None, str]:
+def _stored(sources: Sources) -> tuple[int | None, Mapping[str, int], str]:
+    """How many cases and labels Redis holds, or why that is not known."""
     if sources.store is None:
-        return None, "Case files are not kept: redis.cases_url is not set."
+        return None, {}, "Case files are not kept: redis.cases_url is not set."
     try:
-        return sources.store.count(sources.now()), ""
+        labels: dict[str, int] = {verdict: number for verdict, number in sources.store.label_counts().items()}
+        return sources.store.count(sources.now()), labels, ""
     except CaseStoreError as error:
-        return None, f"Case files cannot be read: {error}."
+        return None, {}, f"Case files cannot be read: {error}."
 
 
 def _segments(
@@ -264,7 +275,20 @@ def _change(change: Change, keys: Sequence[str]) -> ChangeLine:
     shift = change.shift
     chosen = {key: value for key, value in zip(keys, change.segment, strict=True) if value != ALL}
     query = Query(segment=chosen, since=iso(shift.start))
-    return ChangeLine(change, segment_name(change.segment, keys), shift.size < 0, query.address())
+    contrast = change.contrast
+    return ChangeLine(
+        change,
+        segment_name(change.segment, keys),
+        shift.size < 0,
+        query.address(),
+        "" if contrast is None else conclusion(contrast),
+        () if contrast is None else tuple(sorted(contrast.parts, key=_weight)[:MOST_PARTS]),
+    )
+
+
+def _weight(part: Part) -> tuple[bool, float]:
+    """What explains the change comes first, then what adds most to it."""
+    return part.verdict is not Verdict.EXPLAINS, -abs(part.part)
 
 
 def iso(seconds: float) -> str:

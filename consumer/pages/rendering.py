@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from consumer.case_parts import FAULTS, SIGNS
+from consumer.contrast_words import subject, with_interval
 from consumer.pages.addresses import Query, case_address, trace_address
 from consumer.pages.texts import one_line, shown
 from metrics.flags import Fault, Flag
@@ -53,7 +54,7 @@ class Renderer:
         )
         self._environment.filters |= {
             "shown": shown, "line": one_line, "words": words, "utc": utc, "machine": machine, "share": share,
-            "case": case_address, "trace": trace_address,
+            "case": case_address, "trace": trace_address, "subject": subject, "with_interval": with_interval,
         }  # fmt: skip
         self._environment.globals |= {
             "SIGNS": SIGNS,

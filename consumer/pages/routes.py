@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 from aiohttp import web
 
@@ -16,9 +17,12 @@ from consumer.case_export import exported
 from consumer.case_file import CaseFile
 from consumer.case_filter import case_key
 from consumer.case_store import CaseStore, CaseStoreError
+from consumer.label import BY_CHARACTERS, NOTE_CHARACTERS, Label
+from consumer.logs import one_line
 from consumer.pages.addresses import AddressError, Query, case_address, read_query
 from consumer.pages.answer import CaseView, case_view
 from consumer.pages.entry import FORM_COOKIE, SESSION_COOKIE, SESSION_SECONDS, Entry, Visitor, new_form_cookie
+from consumer.pages.labels import LabelRefused, label_case
 from consumer.pages.listing import Listing, listed, rows_of
 from consumer.pages.neighbours import Neighbours, neighbours
 from consumer.pages.overview import overview, usual
@@ -31,6 +35,9 @@ audit = logging.getLogger(logs.AUDIT)
 T = TypeVar("T")
 VISITOR = web.RequestKey("visitor", Visitor)
 EXPORT_BATCH = 100
+NAME_COOKIE = "groundwatch_name"
+"""The name that somebody last labelled under."""
+YEAR_SECONDS = 365 * 86_400
 GUESS_SECONDS = 1.0
 """What a wrong token costs."""
 NO_STORE = (
@@ -57,6 +64,7 @@ class Routes:
             web.get("/cases.jsonl", self.export),
             web.get("/cases/{reference:.+}", self.case),
             web.get("/trace/{reference:.+}", self.trace),
+            web.post("/label/{key:[0-9a-f]{48}}", self.label),
             web.post("/forget/{key:[0-9a-f]{48}}", self.forget),
             web.get("/login", self.login),
             web.post("/login", self.enter),
@@ -105,13 +113,17 @@ class Routes:
             found = await self._apart(lambda: store.find(reference))
             if not found:
                 return await self.fault(request, 404, _unknown(reference))
-            view, near = await self._apart(lambda: self._view(store, found[0]))
+            view, near, label = await self._apart(lambda: self._view(store, found[0]))
         except CaseStoreError as error:
             return await self.fault(request, 503, f"Case files cannot be read now: {error}.")
         others = [case_key(case) for case in found[1:]]
-        return await self._page(request, "case.html", view=view, near=near, others=others)
+        name = unquote(request.cookies.get(NAME_COOKIE, ""))[:BY_CHARACTERS]
+        return await self._page(
+            request, "case.html", view=view, near=near, others=others, label=label, name=name,
+            most_by=BY_CHARACTERS, most_note=NOTE_CHARACTERS,
+        )  # fmt: skip
 
-    def _view(self, store: CaseStore, case: CaseFile) -> tuple[CaseView, Neighbours]:
+    def _view(self, store: CaseStore, case: CaseFile) -> tuple[CaseView, Neighbours, Label | None]:
         sources = self._sources
         progress = sources.progress()
         spans = []
@@ -119,7 +131,7 @@ class Routes:
             spans = sources.looks.look(usual(sources.settings.monitor.windows)).spans
         keys = sources.looks.book.segment_keys
         view = case_view(case, spans, keys, sources.baseline, sources.settings.pages.trace_link)
-        return view, neighbours(store, case)
+        return view, neighbours(store, case), store.labels([case]).get(view.key)
 
     async def trace(self, request: web.Request) -> web.Response:
         """A trace id, an event id, or the digits that an exemplar shows of a long one."""
@@ -165,6 +177,33 @@ class Routes:
             await answer.write_eof()
         finally:
             audit.info("audit: %s exported %d case files: %s", _who(request), written, query.address("/cases.jsonl"))
+        return answer
+
+    async def label(self, request: web.Request) -> web.Response:
+        """Good, bad, or none any more: into Kafka, acknowledged, then beside the case."""
+        form = await request.post()
+        refused = self._refused(request, form)
+        if refused:
+            return await self.fault(request, 403, refused)
+        store, key, verdict = self._sources.store, request.match_info["key"], str(form.get("verdict", ""))
+        if store is None:
+            return await self.fault(request, 503, NO_STORE)
+        visitor = request.get(VISITOR)
+        by = visitor.name if visitor is not None and visitor.name else str(form.get("by", ""))
+        work = partial(label_case, self._sources, store, key, verdict, by, str(form.get("note", "")))
+        try:
+            done = await self._apart(work)
+        except LabelRefused as error:
+            return await self.fault(request, error.status, str(error))
+        audit.info("audit: %s labelled the case %s %s, by the name of %s", _who(request), key, verdict, one_line(by))
+        if done.not_indexed is not None:
+            return await self._page(request, "labelled.html", key=key, why=done.not_indexed)
+        answer = web.Response(status=303, headers={"Location": f"{case_address(key)}#label"})
+        if not (visitor is not None and visitor.name):
+            answer.set_cookie(
+                NAME_COOKIE, quote(by), max_age=YEAR_SECONDS, httponly=True, samesite="Lax",
+                secure=self._is_encrypted(request),
+            )  # fmt: skip
         return answer
 
     async def forget(self, request: web.Request) -> web.Response:
@@ -267,7 +306,9 @@ class Routes:
 
 def _lines(store: CaseStore, keys: list[str]) -> list[str]:
     """One an exported case; a case whose text the broker had refused is left out."""
-    return [line for case in store.get(keys) if (line := exported(case)) is not None]
+    cases = store.get(keys)
+    labels = store.labels(cases)
+    return [line for case in cases if (line := exported(case, labels.get(case_key(case)))) is not None]
 
 
 def _who(request: web.Request) -> str:

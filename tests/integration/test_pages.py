@@ -18,6 +18,7 @@ from consumer.embedded import embedded_redis, free_port
 from consumer.settings import Settings
 from tests.case_files import case_file
 from tests.integration.pages_harness import Site, event, scored, serving, settings_of
+from tests.integration.scorer_harness import read_all
 from tests.processes import groundwatch, wait_until
 
 HOSTILE = (
@@ -56,6 +57,13 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def form_key(page: httpx.Response) -> str:
+    """What a form of this page must carry."""
+    found = re.search(r'name="form_key" value="([0-9a-f]+)"', page.text)
+    assert found
+    return found[1]
 
 
 def rows(page: httpx.Response) -> list[str]:
@@ -205,9 +213,7 @@ def test_a_case_is_forgotten_only_by_a_form_of_ours(kafka: str, redis_url: str, 
         address = f"{found.address}/forget/{case_key(case)}"
         assert httpx.post(address, data={"sure": "yes"}).status_code == 403
         page = found.get(f"/cases/{case_key(case)}")
-        key = re.search(r'name="form_key" value="([0-9a-f]+)"', page.text)
-        assert key
-        form = {"form_key": key[1], "sure": "yes"}
+        form = {"form_key": form_key(page), "sure": "yes"}
         assert httpx.post(address, data=form).status_code == 403
         evil = {"Origin": "http://evil.example"}
         assert found.client.post(address, data=form, headers=evil).status_code == 403
@@ -218,6 +224,37 @@ def test_a_case_is_forgotten_only_by_a_form_of_ours(kafka: str, redis_url: str, 
         assert found.cases.count(time.time()) == 0
         assert found.get(f"/cases/{case_key(case)}").status_code == 404
         wait_until(lambda: f"removed 1 case files from Redis by id: {case_key(case)}" in found.log(), 5, "audit line")
+
+
+@pytest.mark.full
+def test_a_label_goes_to_kafka_and_beside_its_case(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    settings = settings_of(kafka, redis_url)
+    with serving(settings, tmp_path) as found:
+        case = case_file(1, time.time())
+        key = case_key(case)
+        found.cases.put([case, case_file(2, time.time())], time.time())
+        assert len(rows(found.get("/cases?label=none"))) == 2
+        form = {"form_key": form_key(found.get(f"/cases/{key}")), "by": "Wei", "note": "<b>26</b>, not 28"}
+        address = f"{found.address}/label/{key}"
+        assert httpx.post(address, data=form | {"verdict": "bad"}).status_code == 403
+        assert found.client.post(address, data=form | {"verdict": "so-so"}).status_code == 400
+        assert found.client.post(address, data=form | {"verdict": "bad", "by": ""}).status_code == 400
+        assert found.client.post(f"{found.address}/label/{'0' * 48}", data=form | {"verdict": "bad"}).status_code == 404
+        done = found.client.post(address, data=form | {"verdict": "bad"})
+        assert (done.status_code, done.headers["location"]) == (303, f"/cases/{key}#label")
+        page = found.get(f"/cases/{key}").text
+        assert "Wei says bad" in page
+        assert "&lt;b&gt;26&lt;/b&gt;, not 28" in page
+        assert 'name="by" value="Wei"' in page
+        assert rows(found.get("/cases?label=bad")) == [key]
+        assert 'href="/cases?label=bad">1 bad</a>' in found.get("/").text
+        (record,) = read_all(settings.kafka.bootstrap_servers, settings.topics.labels)
+        assert record.key == case.record.id.encode()
+        assert orjson.loads(record.value or b"")["verdict"] == "bad"
+        assert orjson.loads(found.get("/cases.jsonl?label=bad").text)["case"]["label"] == "bad"
+        wait_until(lambda: f"labelled the case {key} bad, by the name of Wei" in found.log(), 5, "the audit line")
+        assert found.client.post(address, data=form | {"verdict": "none"}).status_code == 303
+        assert "says bad" not in found.get(f"/cases/{key}").text
 
 
 @pytest.mark.full
@@ -246,9 +283,7 @@ def test_beyond_loopback_one_has_to_sign_in(kafka: str, redis_url: str, tmp_path
         assert token not in cookie
         page = found.get("/cases")
         assert page.status_code == 200
-        key = re.search(r'name="form_key" value="([0-9a-f]+)"', page.text)
-        assert key
-        assert found.client.post(f"{found.address}/logout", data={"form_key": key[1]}).status_code == 303
+        assert found.client.post(f"{found.address}/logout", data={"form_key": form_key(page)}).status_code == 303
         assert found.get("/cases").status_code == 401
         assert token not in found.log()
         assert "was refused: a wrong token" in found.log()

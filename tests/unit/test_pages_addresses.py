@@ -80,7 +80,7 @@ QUERIES = st.builds(
     flags=st.lists(WORD, unique=True, max_size=3).map(tuple),
     verdicts=st.lists(WORD, unique=True, max_size=2).map(tuple),
     text=PLAIN | st.just(""),
-    judged=st.sampled_from(["", "good", "bad", "none"]),
+    said=st.sampled_from([(), ("good",), ("bad", "none")]),
     before=st.none() | st.floats(0, 2e9),
     skip=st.integers(0, 999),
 )
