@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from consumer.case_store import CaseStoreError
 from consumer.contrast_words import conclusion
+from consumer.label import Verdict as Said
 from consumer.pages import charts
 from consumer.pages.addresses import Query
 from consumer.pages.dead_letters import Counted
@@ -113,7 +114,7 @@ class Overview:
     missed: list[MissedLine]
     dead_letters: Counted
     stored: int | None
-    labels: Mapping[str, int]
+    labels: Mapping[Said, int]
 
 
 def overview(sources: Sources, window: str) -> Overview:
@@ -191,13 +192,12 @@ def _notes(progress: Progress | None, state: str, window: str, fault: str, lette
     return notes
 
 
-def _stored(sources: Sources) -> tuple[int | None, Mapping[str, int], str]:
+def _stored(sources: Sources) -> tuple[int | None, Mapping[Said, int], str]:
     """How many cases and labels Redis holds, or why that is not known."""
     if sources.store is None:
         return None, {}, "Case files are not kept: redis.cases_url is not set."
     try:
-        labels: dict[str, int] = {verdict: number for verdict, number in sources.store.label_counts().items()}
-        return sources.store.count(sources.now()), labels, ""
+        return sources.store.count(sources.now()), sources.store.label_counts(), ""
     except CaseStoreError as error:
         return None, {}, f"Case files cannot be read: {error}."
 
