@@ -1,4 +1,4 @@
-"""The Faust app of the monitor."""
+"""The Faust app that the monitor's agent runs in."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""The on-call pages, served by the monitor (docs/pages.md)."""
