@@ -190,6 +190,23 @@ class CaseStore:
                 keys.update(member.decode()[32:] for member in found)
         return sorted(self.get(sorted(keys)), key=lambda case: case.record.event_time, reverse=True)
 
+    def terms(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """What each of these cases is found by (see `terms_of`), in order; nothing for one that is gone."""
+        if not keys:
+            return []
+        with self._asking():
+            held: Any = self._client.hmget(f"{PREFIX}terms", list(keys))
+        lines = [b"" if terms is None else terms for terms in held]
+        return [tuple(line[1:].decode() for line in text.split(b"\n") if line.startswith(b"t")) for text in lines]
+
+    def sizes(self, terms: Sequence[str]) -> list[int]:
+        """How many cases are found by each of these terms."""
+        with self._asking():
+            pipeline = self._client.pipeline(transaction=False)
+            for term in terms:
+                pipeline.zcard(f"{PREFIX}term:{term}")
+            return [int(size) for size in pipeline.execute()]
+
     def forget(self, keys: Iterable[str]) -> int:
         """Remove cases at once and for good: reading the topic again does not bring them back. How many there were."""
         with self._asking():

@@ -28,6 +28,8 @@ MAX_CHARACTERS = 8000
 # Line and page breaks, terminal controls, marks that turn the direction of text, and lone surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CREDENTIALS = re.compile(r"://[^/\s]*@")
+AUDIT = "groundwatch.audit"
+"""Who changed or took out what: every line is written, whatever the level and however many there are."""
 _QUIET = ("httpx", "httpcore", "urllib3", "filelock")
 
 
@@ -40,6 +42,7 @@ def configure(logging_settings: settings.Logging, stream: TextIO | None = None) 
     formatter = JsonLineFormatter() if logging_settings.format == "json" else ConsoleFormatter()
     root.addHandler(LimitedHandler(stream or sys.stderr, formatter, RateLimit(time.monotonic)))
     root.setLevel(logging_settings.level)
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
     # One line a request is these libraries' INFO.
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
@@ -136,7 +139,9 @@ class LimitedHandler(logging.Handler):
         try:
             for held_back in self._limit.ended():
                 self._say(held_back)
-            if self._limit.admits((record.name, record.levelno, _template(record)), record.getMessage()):
+            if record.name == AUDIT or self._limit.admits(
+                (record.name, record.levelno, _template(record)), record.getMessage()
+            ):
                 self._write(record)
         except Exception:
             self.handleError(record)

@@ -22,9 +22,9 @@ from consumer import kafka_config
 from consumer.attending import attending
 from consumer.bundles import Record
 from consumer.explaining import Explainer
+from consumer.faust_app import SESSION_SECONDS, build_app
 from consumer.health import Pulse
 from consumer.heap import give_heap_back
-from consumer.monitor_app import SESSION_SECONDS, build_app
 from consumer.positions import Delivery, Positions
 from consumer.rebuild import Rebuild, Rebuilt, filled_ratio, nothing_read
 from consumer.scorebook import Scorebook
@@ -32,7 +32,6 @@ from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
 from metrics.drift_exposition import change_families, drift_families
 from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info, definition_since
-from metrics.label_exposition import corrected_families
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +98,7 @@ class Monitor:
         now = self._now()
         owned = self._owned
         rebuilt = None if owned is None else owned.rebuilt
-        filled = {} if rebuilt is None else self._filled(rebuilt, now)
-        progress = Progress(owned is not None, rebuilt is not None, filled, self._settings.monitor.coverage_minimum)
+        progress = self._progress(owned, now)
         yield from self._exposition.progress(progress)
         yield from self._lag()
         with self._book.opened() as (rolling, counting):
@@ -112,11 +110,19 @@ class Monitor:
             counters = list(self._exposition.counters(counting))
             counters += [definition_info(rolling.definitions), definition_since(rolling.definitions)]
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
-        yield from corrected_families(*self._book.corrected(readings, shares), self._book.segment_keys)
         yield from self._exposition.thresholds(self._book.thresholds() if rebuilt is not None else ())
         yield from counters
         yield from change_families(*self._book.change_counts(), self._book.segment_keys)
         yield from drift_families(self._book.drift() if rebuilt is not None else (), self._book.segment_keys)
+
+    def progress(self) -> Progress:
+        """How far this monitor is; may be called from any thread."""
+        return self._progress(self._owned, self._now())
+
+    def _progress(self, owned: _Owned | None, now: float) -> Progress:
+        rebuilt = None if owned is None else owned.rebuilt
+        filled = {} if rebuilt is None else self._filled(rebuilt, now)
+        return Progress(owned is not None, rebuilt is not None, filled, self._settings.monitor.coverage_minimum)
 
     def ready(self) -> tuple[bool, str]:
         """For /readyz: joined the group, and either a standby or done with reading back."""

@@ -17,11 +17,14 @@ from consumer import kafka_config
 from consumer.access import AccessDenied, check_reading
 from consumer.baselines import read_baseline
 from consumer.case_reader import keeping_cases
-from consumer.case_store import CaseStoreError
+from consumer.case_store import CaseStoreError, open_store
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.heap import keep_heap_small
-from consumer.label_reader import reading_labels
 from consumer.monitor import Monitor, MonitorStopped
+from consumer.pages.dead_letters import DeadLetters
+from consumer.pages.entry import EntryError
+from consumer.pages.listener import serving_pages
+from consumer.pages.sources import Looks, Sources
 from consumer.rebuild import Rebuild
 from consumer.scorebook import Scorebook
 from consumer.settings import Settings
@@ -32,7 +35,9 @@ from metrics.exposition import GuardedCollector
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 5.0
-FAULTS = (MonitorStopped, AccessDenied, ListenError, CaseStoreError, BaselineError, kafka_config.KafkaConfigError)
+FAULTS = (
+    MonitorStopped, AccessDenied, ListenError, EntryError, CaseStoreError, BaselineError, kafka_config.KafkaConfigError,
+)  # fmt: skip
 """What `run` raises with a message for a person."""
 
 
@@ -42,7 +47,8 @@ def run(settings: Settings, stopping: Stopping) -> None:
     Raises:
         MonitorStopped: the score topic is missing or forbidden, or reading it stands still.
         AccessDenied: the user may not read the score topic, or not use the group.
-        ListenError: the metrics address is taken.
+        ListenError: the metrics address is taken, or the address of the pages is none of this machine's.
+        EntryError: the token of the pages cannot be read.
         CaseStoreError: `redis.cases_url` is no URL of a Redis.
         BaselineError: the file `baseline.file` cannot be read.
         KafkaConfigError: the client refuses a property of the settings.
@@ -61,7 +67,22 @@ def run(settings: Settings, stopping: Stopping) -> None:
     def ready() -> tuple[bool, str]:
         return holder[0].ready() if holder else (False, "waiting for Kafka")
 
-    with HealthServer(settings.metrics.monitor.listen, registry, healthy=pulse.check, ready=ready) as server:
+    book = Scorebook(settings, time.time, baseline)
+    sources = Sources(
+        settings,
+        own,
+        Looks(book, time.monotonic),
+        lambda: holder[0].progress() if holder else None,
+        ready,
+        open_store(settings) if settings.redis.cases_url else None,
+        DeadLetters(settings, time.time, time.monotonic),
+        baseline,
+        time.time,
+    )
+    with (
+        HealthServer(settings.metrics.monitor.listen, registry, healthy=pulse.check, ready=ready) as server,
+        serving_pages(sources),
+    ):
         log.info(
             "groundwatch %s monitor: topic %s, windows %s, group %s, metrics on http://%s/metrics",
             own, settings.topics.scores, ", ".join(settings.monitor.windows), settings.monitor.group, server.address,
@@ -71,13 +92,8 @@ def run(settings: Settings, stopping: Stopping) -> None:
         pulse.end("start")
         stop = _Stop()
         stopping.started(stop.ask)
-        book = Scorebook(settings, time.time, baseline)
         skip_what_is_too_old(settings, book, partitions, stop.asked)
-        clocks = {"now": time.time, "monotonic": time.monotonic}
-        with (
-            keeping_cases(settings, pulse, registry, **clocks),
-            reading_labels(settings, book, pulse, registry, **clocks),
-        ):
+        with keeping_cases(settings, pulse, registry, now=time.time, monotonic=time.monotonic):
             asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
 
 

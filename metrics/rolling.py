@@ -61,6 +61,17 @@ class Reading:
     coverage: float | None
 
 
+class Slices(NamedTuple):
+    """One series in a window, slice by slice: numbers of the slices that there are, in order, and for each the sums of
+    `metrics.interval.Moments`, shape (n, 10)."""
+
+    segment: Segment
+    metric: str
+    definition: str
+    numbers: list[int]
+    moments: Sums
+
+
 class Spans(NamedTuple):
     """The scores of one series in a window, and in the span of the same length before it; None where there are none."""
 
@@ -204,7 +215,7 @@ class Rolling:
                 continue
             first, last = window.first_slice(now), window.slice_of(now)
             for metric, definitions in self._definitions.items():
-                newest = _newest(definitions)
+                newest = max(definitions.items(), key=_first_seen)[0]
                 recent_total = previous_total = None
                 for segment in self.segments:
                     series = self._series.get((segment, metric, newest))
@@ -216,6 +227,21 @@ class Rolling:
                 both = _sample(recent_total), _sample(previous_total)
                 found.append(Spans(everything, metric, newest, window.name, *both))
         return found
+
+    def slices(self, now: float, window_name: str) -> list[Slices]:
+        """The series of this window at `now`, slice by slice, under the newest definition of each metric: per segment.
+
+        Raises:
+            KeyError: there is no such window.
+        """
+        index, window = {window.name: (at, window) for at, window in enumerate(self.windows)}[window_name]
+        first, last = window.first_slice(now), window.slice_of(now)
+        newest = {metric: max(known.items(), key=_first_seen)[0] for metric, known in self._definitions.items()}
+        return [
+            Slices(*key, *series.rings[index].rows(first, last, _W2S2 + 1))
+            for key, series in self._series.items()
+            if newest.get(key[1]) == key[2]
+        ]
 
     def _places(self, at: float, now: float) -> list[tuple[int, int]]:
         """(window, slice) of every window that holds time `at` at `now`, or that held it one length ago."""
@@ -281,15 +307,6 @@ class Rolling:
 
 def _oldest(known: Mapping[str, Definition]) -> str:
     return min(known, key=lambda name: known[name].last)
-
-
-def newest_definitions(definitions: Mapping[str, Mapping[str, Definition]]) -> dict[str, str]:
-    """By metric, the definition that came last."""
-    return {metric: _newest(known) for metric, known in definitions.items() if known}
-
-
-def _newest(known: Mapping[str, Definition]) -> str:
-    return max(known.items(), key=_first_seen)[0]
 
 
 def _first_seen(item: tuple[str, Definition]) -> float:

@@ -66,7 +66,11 @@ def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
 
 @contextmanager
 def groundwatch(command: str, address: str, log: Path, environment: Mapping[str, str]) -> Iterator[Running]:
-    """`groundwatch COMMAND` with settings from `environment`; ended afterwards whatever the test did."""
+    """`groundwatch COMMAND` with settings from `environment`; ended afterwards whatever the test did.
+
+    Its pages, if it has any and nothing else is said, are on a port of their own.
+    """
+    environment = {"GROUNDWATCH__PAGES__LISTEN": "127.0.0.1:0"} | dict(environment)
     with log.open("ab") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "consumer", command],

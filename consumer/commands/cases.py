@@ -34,7 +34,7 @@ from consumer.settings_rules import segment_conditions
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 
-log = logging.getLogger("groundwatch.audit")
+log = logging.getLogger(logs.AUDIT)
 
 F = TypeVar("F", bound=Callable[..., Any])
 PIPED_COLUMNS = 110

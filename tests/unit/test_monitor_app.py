@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.monitor_app import build_app
+from consumer.faust_app import build_app
 from consumer.settings import Settings
 
 

@@ -1,4 +1,4 @@
-"""The Faust app that the monitor's agent runs in."""
+"""The Faust app of the monitor."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The on-call pages, served by the monitor (docs/pages.md)."""
