@@ -129,6 +129,28 @@ def decode_label(raw: bytes) -> Label:
         raise RecordRejected("undecodable", str(error)) from None
 
 
+def record_key(event_id: str) -> bytes:
+    """The record key of an event's label."""
+    return event_id.encode("utf-8", "replace")
+
+
+def change_of(key: bytes | None, value: bytes | None) -> LabelChange:
+    """What a record on the topic says.
+
+    Raises:
+        RecordRejected: not a label of the event that its key names, or a higher version.
+    """
+    if not key:
+        raise RecordRejected("undecodable", "no key")
+    event_id = key.decode("utf-8", "replace")
+    if value is None:
+        return LabelChange(event_id, None)
+    label = decode_label(value)
+    if record_key(label.id) != key:
+        raise RecordRejected("undecodable", f"its key names another event than {label.id[:100]!r}")
+    return LabelChange(label.id, label)
+
+
 def _label(data: dict[str, Any]) -> Label:
     verdict = data["verdict"]
     if verdict not in VERDICTS:

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from consumer import kafka_config
 from consumer.deadletter_reading import TopicReader
 from consumer.delivered import Delivered
-from consumer.label import Label, LabelChange, decode_label, encode_label
+from consumer.label import Label, LabelChange, change_of, encode_label, record_key
 from consumer.logs import one_line
 from consumer.record import RecordRejected
 from consumer.settings import Settings
@@ -66,7 +66,7 @@ class LabelWriter:
             value = None if change.label is None else encode_label(change.label)
             while True:
                 try:
-                    self._producer.produce(self._topic, value, key_of(change.id), on_delivery=done)
+                    self._producer.produce(self._topic, value, record_key(change.id), on_delivery=done)
                     break
                 except BufferError:
                     self._producer.poll(0.1)
@@ -114,28 +114,6 @@ class LabelWriter:
 
     def _hear(self, error: KafkaError) -> None:
         self._heard = [*self._heard[-20:], error]
-
-
-def key_of(event_id: str) -> bytes:
-    """The record key of an event's label."""
-    return event_id.encode("utf-8", "replace")
-
-
-def change_of(key: bytes | None, value: bytes | None) -> LabelChange:
-    """What a record on the topic says.
-
-    Raises:
-        RecordRejected: not a label of the event that its key names, or a higher version.
-    """
-    if not key:
-        raise RecordRejected("undecodable", "no key")
-    event_id = key.decode("utf-8", "replace")
-    if value is None:
-        return LabelChange(event_id, None)
-    label = decode_label(value)
-    if key_of(label.id) != key:
-        raise RecordRejected("undecodable", f"its key names another event than {one_line(label.id)!r}")
-    return LabelChange(label.id, label)
 
 
 def current_labels(records: Iterable[Delivered]) -> tuple[dict[str, Label], int]:

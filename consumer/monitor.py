@@ -32,6 +32,7 @@ from consumer.settings import Settings
 from consumer.watch import Offsets, Watch, ask_offsets
 from metrics.drift_exposition import change_families, drift_families
 from metrics.exposition import PREFIX, Exposition, Progress, Rolled, definition_info, definition_since
+from metrics.label_exposition import corrected_families
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +111,7 @@ class Monitor:
             counters = list(self._exposition.counters(counting))
             counters += [definition_info(rolling.definitions), definition_since(rolling.definitions)]
         yield from self._exposition.rolling(Rolled(readings, shares), progress)
+        yield from corrected_families(*self._book.corrected(readings, shares), self._book.segment_keys)
         yield from self._exposition.thresholds(self._book.thresholds() if rebuilt is not None else ())
         yield from counters
         yield from change_families(*self._book.change_counts(), self._book.segment_keys)

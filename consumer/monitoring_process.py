@@ -20,6 +20,7 @@ from consumer.case_reader import keeping_cases
 from consumer.case_store import CaseStoreError, open_store
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.heap import keep_heap_small
+from consumer.label_reader import reading_labels
 from consumer.monitor import Monitor, MonitorStopped
 from consumer.pages.dead_letters import DeadLetters
 from consumer.pages.entry import EntryError
@@ -93,7 +94,11 @@ def run(settings: Settings, stopping: Stopping) -> None:
         stop = _Stop()
         stopping.started(stop.ask)
         skip_what_is_too_old(settings, book, partitions, stop.asked)
-        with keeping_cases(settings, pulse, registry, now=time.time, monotonic=time.monotonic):
+        clocks = {"now": time.time, "monotonic": time.monotonic}
+        with (
+            keeping_cases(settings, pulse, registry, **clocks),
+            reading_labels(settings, book, pulse, registry, **clocks),
+        ):
             asyncio.run(_monitor(settings, book, pulse, own, partitions, holder, stop))
 
 

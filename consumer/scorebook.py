@@ -10,10 +10,11 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from consumer.label import Label, LabelChange
 from consumer.record import CountedRecord, RecordRejected, decode_counted
 from consumer.settings import Settings
 from metrics.answer import OTHER, Segment
@@ -23,7 +24,8 @@ from metrics.contrast import Contrast
 from metrics.counting import Counting
 from metrics.dedup import Dedup, Seen
 from metrics.drift_watch import DriftReading, DriftWatch
-from metrics.rolling import Reading, Rolling, Shares, Slices, Spans
+from metrics.label_book import CorrectedReading, LabelBook, LabelCount, LabelledAnswer, LabelledMetric
+from metrics.rolling import Reading, Rolling, Shares, Slices, Spans, newest_definitions
 from metrics.sketch_reservoir import Reservoirs, Sampled
 from metrics.thresholds_seen import InForce, ThresholdsSeen
 from metrics.unscored_seen import Missed, UnscoredSeen
@@ -40,6 +42,9 @@ DRIFT_SECONDS = 0.05
 """What one `attend` spends on drift."""
 SKETCHES_AT_ONCE = 6
 """Windows of a segment whose sketches one `attend` looks at; a copy of them all would take 10 MB."""
+LABEL_OUTCOMES = ("corrects", "not_audited", "other_run", "old", "taken_away")
+"""What a label is good for."""
+TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,9 @@ class Scorebook:
         self._horizon = settings.monitor.dedup_seconds
         self._now = now
         self._lock = threading.Lock()
+        self._label_seconds = settings.labels.days * DAY
+        self._corrected = frozenset(settings.labels.metrics)
+        self.labels = LabelBook(self._label_seconds)
         segments = sorted(self._known)
         self._counting = Counting(segments, settings.segments.contrast)
         self._changes = Changes(segments, settings.changes.false_alarm_days * DAY)
@@ -167,6 +175,43 @@ class Scorebook:
         """By metric and segment: how many changes were found, and when the latest one was."""
         with self._lock:
             return dict(self._changes.totals), dict(self._changes.latest)
+
+    def take_label(self, change: LabelChange) -> str:
+        """Keep the label of an answer, if it can correct anything; which of `LABEL_OUTCOMES` it is."""
+        label = change.label
+        outcome = "taken_away" if label is None else self._use_of(label)
+        self.labels.keep(change.id, self._labelled(label) if label is not None and outcome == "corrects" else None)
+        return outcome
+
+    def _use_of(self, label: Label) -> str:
+        if label.audit_probability is None:
+            return "not_audited"
+        if label.run != "live":
+            return "other_run"
+        return "old" if label.event_time < self._now() - self._label_seconds else "corrects"
+
+    def _labelled(self, label: Label) -> LabelledAnswer:
+        audit = label.audit_probability or 1.0
+        metrics = tuple(
+            LabelledMetric(name, label.definitions.get(name, ""), score.value, max(score.probability * audit, TINY))
+            for name, score in label.scores.items()
+            if name in self._corrected
+        )
+        segment, good = self._admitted(label.segment), label.verdict == "good"
+        return LabelledAnswer(label.event_time, segment, good, bool(label.flags), metrics)
+
+    def corrected(
+        self, readings: Sequence[Reading], shares: Sequence[Shares]
+    ) -> tuple[list[CorrectedReading], list[LabelCount]]:
+        """What labels make of the rolling scores, and how many labels there are; nothing without `readings`."""
+        if not readings:
+            return [], []
+        with self._lock:
+            newest = newest_definitions(self._rolling.definitions)
+            longest = max(self._rolling.windows, key=lambda window: window.seconds).name
+        now = self._now()
+        flagged = {s.segment: s.flagged for s in shares if s.window == longest and s.flagged is not None}
+        return self.labels.correct(readings, flagged, newest, now), self.labels.counts(newest, now)
 
     def count(self, raw: bytes | None, appended: float | None) -> None:
         """Count one live record. Never raises for the sake of a record: what is wrong with it is counted instead.
@@ -263,10 +308,11 @@ class Scorebook:
         if segment in self._known:
             return segment
         self._counting.overflow += 1
-        return tuple(
-            value if value in self._allowed[key] else OTHER
-            for key, value in zip(self.segment_keys, segment, strict=True)
-        )
+        return self._admitted(labels)
+
+    def _admitted(self, labels: Mapping[str, str]) -> Segment:
+        values = [(key, labels.get(key, OTHER)) for key in self.segment_keys]
+        return tuple([value if value in self._allowed[key] else OTHER for key, value in values])
 
     def _empty(self) -> Rolling:
         return Rolling(self._windows, sorted(self._known))

@@ -215,7 +215,7 @@ class Rolling:
                 continue
             first, last = window.first_slice(now), window.slice_of(now)
             for metric, definitions in self._definitions.items():
-                newest = max(definitions.items(), key=_first_seen)[0]
+                newest = _newest(definitions)
                 recent_total = previous_total = None
                 for segment in self.segments:
                     series = self._series.get((segment, metric, newest))
@@ -307,6 +307,15 @@ class Rolling:
 
 def _oldest(known: Mapping[str, Definition]) -> str:
     return min(known, key=lambda name: known[name].last)
+
+
+def newest_definitions(definitions: Mapping[str, Mapping[str, Definition]]) -> dict[str, str]:
+    """By metric, the definition that came last."""
+    return {metric: _newest(known) for metric, known in definitions.items() if known}
+
+
+def _newest(known: Mapping[str, Definition]) -> str:
+    return max(known.items(), key=_first_seen)[0]
 
 
 def _first_seen(item: tuple[str, Definition]) -> float:

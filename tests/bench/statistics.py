@@ -1,6 +1,7 @@
 """What intervals, drift and change detection promise, by simulation.
 
-    python -m tests.bench.statistics [--only intervals,changes,drift,sketches] [--windows 2000] [--runs 40] [--days 120]
+    python -m tests.bench.statistics [--only intervals,changes,drift,sketches,corrected] [--windows 2000] [--runs 40]
+        [--days 120]
 
 Prints one line a cell; exit code 1 where a target is missed. Fixed seeds: the same figures every time.
 """
@@ -21,6 +22,7 @@ from metrics.drift import NullLevels, Sample, drift
 from metrics.interval import score_interval
 from metrics.ranges import SHARE, SIMILARITY, Range
 from metrics.sketch_distance import sketch_distance
+from tests.bench.corrected import corrected_scores
 from tests.simulated_windows import DESIGNS, Cell, draw, moments_of
 from tests.traffic_of_scores import DAY, Traffic, stream
 
@@ -35,7 +37,7 @@ FALSE_ALARM_SECONDS = 30 * DAY
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--only", default="intervals,changes,drift,sketches")
+    arguments.add_argument("--only", default="intervals,changes,drift,sketches,corrected")
     arguments.add_argument("--windows", type=int, default=2000)
     arguments.add_argument("--runs", type=int, default=40)
     arguments.add_argument("--days", type=float, default=120.0)
@@ -45,6 +47,7 @@ def main() -> int:
         "changes": lambda: changes(asked.runs, asked.days),
         "drift": lambda: drift_levels(asked.windows // 4),
         "sketches": lambda: sketch_levels(asked.windows // 4),
+        "corrected": lambda: corrected_scores(asked.windows // 2),
     }
     return int(not min([parts[name]() for name in asked.only.split(",")]))
 

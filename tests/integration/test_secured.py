@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,11 @@ import orjson
 import pytest
 
 from consumer.embedded import free_port
+from consumer.label import label_of
+from consumer.label_lines import label_line
 from consumer.settings import Settings
 from consumer.topics import create_topics
+from tests.case_files import audited
 from tests.integration.scorer_harness import HashEmbedder, event, produce, running_scorer
 from tests.processes import Running, groundwatch, wait_until
 from tests.secured_kafka import Acl, SecuredKafka, secured_kafka
@@ -133,6 +137,43 @@ def test_events_are_scored_counted_and_redriven_with_these_rights_alone(secured:
     assert "ok" in next(line for line in checked.stdout.splitlines() if "broker" in line)
 
 
+def label_lines(folder: Path, *numbers: int) -> Path:
+    """Whole labels, as `label export` writes them."""
+    now = time.time()
+    labels = [label_of(audited(n, now - 60), "good", by="anna", note="", now=now) for n in numbers]
+    file = folder / "labels.jsonl"
+    file.write_text("\n".join(map(label_line, labels)), encoding="utf-8")
+    return file
+
+
+def test_labels_are_written_and_read_with_these_rights_alone(secured: Secured, tmp_path: Path) -> None:
+    environment = secured.environment("monitor")
+    with monitor_as(secured, tmp_path, "monitor") as monitor:
+        wait_until(lambda: monitor.total("groundwatch_monitor_active") == 1, 60, "an active monitor")
+        said = run("label", environment, "import", str(label_lines(tmp_path, 1, 2, 3)))
+        assert (said.returncode, last_line(said)) == (0, "3 labels written")
+        wait_until(lambda: monitor.total("groundwatch_labels_read_total", outcome="corrects") == 3, 30, "labels read")
+    assert len(run("label", environment, "export").stdout.splitlines()) == 3
+    refused = run("label", secured.environment("scorer"), "import", str(label_lines(tmp_path, 4)))
+    assert refused.returncode == 1
+    assert "this user may not write to the topic qa.labels; grant it" in last_line(refused)
+
+
+def test_a_monitor_that_may_not_read_labels_goes_on_without(secured: Secured, tmp_path: Path) -> None:
+    (missing,) = [acl for acl in rights("monitor", "qa.labels") if acl.operation == "read"]
+    secured.kafka.forbid(missing)
+    try:
+        with monitor_as(secured, tmp_path, "monitor") as monitor:
+            told = "labels cannot be read yet: this user may not read topic qa.labels; grant it"
+            wait_until(lambda: told in monitor.log.read_text(), 60, "one line")
+            wait_until(lambda: monitor.total("groundwatch_monitor_active") == 1, 60, "an active monitor")
+            secured.kafka.allow([missing])
+            wait_until(lambda: monitor.total("groundwatch_labels_read_total") > 0, 60, "labels once it may")
+            assert monitor.log.read_text().count(told) == 1
+    finally:
+        secured.kafka.allow([missing])
+
+
 def counted(monitor: Running) -> float:
     assert monitor.process.poll() is None, monitor.log.read_text()[-3000:]
     return monitor.total("groundwatch_scores_read_total", outcome="counted")
@@ -159,8 +200,6 @@ def test_wrong_credentials_are_told_in_one_line(
 
 def test_the_scorer_tells_wrong_credentials_in_one_line(secured: Secured) -> None:
     """Its check at the start, without the model that it loads before."""
-    import time
-
     from consumer.health import Pulse
     from consumer.scorer import ScorerStopped
     from consumer.scoring_process import await_topics

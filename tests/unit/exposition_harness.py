@@ -21,6 +21,7 @@ from metrics.exposition import (
     definition_info,
     definition_since,
 )
+from metrics.label_exposition import corrected_families
 
 NOW = 1_790_000_000.0
 SETTINGS = {
@@ -50,6 +51,7 @@ class Board:
             yield from self.exposition.counters(counting)
             yield definition_info(rolling.definitions)
             yield definition_since(rolling.definitions)
+        yield from corrected_families(*self.book.corrected(readings, shares), self.book.segment_keys)
 
     def count(self, *records: ScoreRecord) -> None:
         for record in records:

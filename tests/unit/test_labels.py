@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.case_file import CaseFile
-from consumer.label import Label, LabelChange, decode_label, encode_label, label_of
+from consumer.label import Label, LabelChange, change_of, decode_label, encode_label, label_of, record_key
 from consumer.label_lines import BadLine, CaseUnclear, label_line, read_lines
-from consumer.label_topic import change_of, key_of
 from consumer.record import MetricScore, RecordRejected
 from tests.case_files import audited, case_file
 
@@ -115,7 +114,7 @@ def test_no_bytes_break_the_reader(raw: bytes) -> None:
 def test_a_record_of_the_topic() -> None:
     assert change_of(b"evt-1", encode_label(label())) == LabelChange("evt-1", label())
     assert change_of(b"evt-1", None) == LabelChange("evt-1", None)
-    assert key_of("年假-1") == "年假-1".encode()
+    assert record_key("年假-1") == "年假-1".encode()
     for key, value in ((None, encode_label(label())), (b"evt-2", encode_label(label())), (b"evt-1", b"no")):
         with pytest.raises(RecordRejected):
             change_of(key, value)
