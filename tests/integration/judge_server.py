@@ -78,7 +78,7 @@ def honest(call: Call) -> Answer:
 
 def said(prompt: str) -> dict[str, Any]:
     """The reply to a prompt of the judge, as an object."""
-    passages = _within(prompt, "passages") or _within(prompt, "资料")
+    passages = within(prompt, "passages") or within(prompt, "资料")
     if "\nClaims:" in prompt:
         claims = re.findall(r"^(\d+)\. (.+)$", prompt.partition("\nClaims:")[2], re.MULTILINE)
         return {"claims": [{"id": int(number), **_verdict(claim, passages)} for number, claim in claims]}
@@ -86,7 +86,7 @@ def said(prompt: str) -> dict[str, Any]:
         verdict = _verdict(claim[1], passages)
         return in_form(verdict, prompt)
     if (count := re.search(r"Write (\d+) different questions", prompt)) is not None:
-        answer = _within(prompt, "answer").strip()
+        answer = within(prompt, "answer").strip()
         return {
             "questions": [
                 {"id": n + 1, "question": f"What about {answer.rstrip('.')}?", "evasive": False}
@@ -94,7 +94,7 @@ def said(prompt: str) -> dict[str, Any]:
             ]
         }
     if "<answer" in prompt:
-        sentences = re.findall(r"^(\d+)\. (.+)$", _within(prompt, "answer"), re.MULTILINE)
+        sentences = re.findall(r"^(\d+)\. (.+)$", within(prompt, "answer"), re.MULTILINE)
         return {"statements": [{"id": int(number), "text": text} for number, text in sentences]}
     if passages:
         numbers = re.findall(r"^\[(\d+)\]", passages, re.MULTILINE)
@@ -102,7 +102,8 @@ def said(prompt: str) -> dict[str, Any]:
     return {"reply": "ok"}
 
 
-def _within(prompt: str, tag: str) -> str:
+def within(prompt: str, tag: str) -> str:
+    """The text between the fences of `tag`; empty where there are none."""
     found = re.search(rf"<{tag} [^>]*>\n(.*)\n</{tag} ", prompt, re.DOTALL)
     return found[1] if found else ""
 
