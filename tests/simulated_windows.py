@@ -11,7 +11,9 @@ from metrics.interval import Moments
 
 Array = npt.NDArray[np.float64]
 
-DESIGNS = ("uniform", "stratified", "stratified_better", "skewed", "skewed_worse")
+DESIGNS = ("uniform", "stratified", "skewed", "stratified_better", "skewed_worse")
+BARRED = DESIGNS[:3]
+"""Those that the bars are about; the others are harder."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,41 @@ def draw(cell: Cell, windows: int, rng: np.random.Generator) -> tuple[Array, Arr
         return (rng.random(shape) < expected).astype(float), weights
     statements = rng.integers(3, 6, shape)
     return rng.binomial(statements, np.clip(expected, 0.0, 1.0)) / statements, weights
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What settings can make of the inclusion probability: traffic in parts, each with its share, rate and mean."""
+
+    name: str
+    shares: tuple[float, ...]
+    rates: tuple[float, ...]
+    means: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Over all traffic."""
+        return sum(share * mean for share, mean in zip(self.shares, self.means, strict=True))
+
+
+POLICIES = (
+    Policy("one rate, budget halved by day: 0.2, 0.1, 0.05", (0.4, 0.3, 0.3), (0.2, 0.1, 0.05), (0.92, 0.92, 0.9)),
+    Policy("rate 0.05, and always on negative feedback", (0.95, 0.05), (0.05, 1.0), (0.95, 0.6)),
+    Policy("two segments, rates 0.05 and 0.5, the latter worse by 0.2", (0.8, 0.2), (0.05, 0.5), (0.95, 0.75)),
+    Policy(
+        "five segments, rates 0.02 to 1, the worse the more",
+        (0.4, 0.25, 0.2, 0.1, 0.05), (0.02, 0.05, 0.1, 0.25, 1.0), (0.97, 0.92, 0.85, 0.75, 0.6),
+    ),
+)  # fmt: skip
+
+
+def draw_policy(policy: Policy, n: int, windows: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Graded scores and weights of windows over all segments, each of shape (windows, n)."""
+    rates, means = np.array(policy.rates), np.array(policy.means)
+    sampled = np.array(policy.shares) * rates
+    part = rng.choice(len(rates), (windows, n), p=sampled / sampled.sum())
+    statements = rng.integers(3, 6, (windows, n))
+    return rng.binomial(statements, means[part]) / statements, 1.0 / rates[part]
 
 
 def moments_of(scores: Array, weights: Array) -> list[Moments]:
