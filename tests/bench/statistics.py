@@ -3,8 +3,8 @@
     python -m tests.bench.statistics [--only intervals,policies,contrasts,changes,drift,sketches,corrected]
         [--out PAGE]
 
-Prints a table for each part, or puts it into PAGE (docs/statistics.md; not that of `corrected`); exit code 1 where a bar
-is missed. Fixed seeds: the same figures every time. `intervals` takes half a minute of one core, `changes` ten.
+Prints a table for each part, or puts it into PAGE (docs/statistics.md; not that of `corrected`); exit code 1 where a
+bar is missed. Fixed seeds: the same figures every time. `intervals` takes half a minute of one core, `changes` ten.
 """
 
 from __future__ import annotations
