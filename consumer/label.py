@@ -65,10 +65,11 @@ def label_of(case: CaseFile, verdict: Verdict, *, by: str, note: str, now: float
     """The label that a person gives `case`.
 
     Raises:
-        ValueError: name or note is too long, or there is no name.
+        ValueError: name or note is too long, or there is no name, or the case is no one that a label could be read of.
     """
     record = case.record
-    return Label(
+    scores = {name: score for name, score in record.scores.items() if range_of(name).holds(score.value)}
+    label = Label(
         id=record.id,
         content_hash=record.content_hash,
         verdict=verdict,
@@ -79,12 +80,17 @@ def label_of(case: CaseFile, verdict: Verdict, *, by: str, note: str, now: float
         why=case.why,
         audit_probability=case.audit_probability if "audit" in case.why else None,
         probability=record.probability,
-        scores=record.scores,
-        definitions={name: d for name, d in record.definitions.items() if name in record.scores},
+        scores=scores,
+        definitions={name: d for name, d in record.definitions.items() if name in scores},
         note=checked_note(note),
         flags=record.flags,
         run=record.run,
     )
+    try:
+        decode_label(encode_label(label))  # case files of a foreign writer may hold anything
+    except RecordRejected as rejected:
+        raise ValueError(f"this case cannot be labelled: {rejected}") from None
+    return label
 
 
 def checked_by(by: str) -> str:

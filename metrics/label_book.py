@@ -13,7 +13,7 @@ from metrics.interval import Interval, wilson
 from metrics.rolling import Reading
 
 MOST = 10_000
-"""Labels that are kept, those of the latest answers; some 5 MB."""
+"""Labels that are kept, those of the latest answers; some 8 MB."""
 STALE_SECONDS = 60.0
 """Rectifiers are made anew when labels came or went, or after so long, since labels grow old."""
 Z99 = 2.575829303548901

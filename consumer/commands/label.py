@@ -88,8 +88,12 @@ def set_(ctx: click.Context, reference: str, verdict: str, by: str | None, note:
     if change.label is None:
         click.echo(f"{shortened(change.id, 64)}: no label")
         return
-    audited = "audit" in change.label.why
-    effect = "it counts towards the corrected score" if audited else "not an audited case, so it corrects no score"
+    if "audit" not in change.label.why:
+        effect = "not an audited case, so it corrects no score"
+    elif change.label.run != "live":
+        effect = f"of run {shortened(change.label.run, 40)}, so it corrects no live score"
+    else:
+        effect = "it counts towards the corrected score"
     click.echo(f"{shortened(change.id, 64)}: {verdict}, by {change.label.by}; {effect}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.grafana.panel import Annotation, Link, Panel, Query, Variable
 from deploy.prometheus.table import Table
 
-JUDGED, BASELINES = "an LLM judge", "a baseline, or two windows of answers"
+JUDGED, BASELINES, LABELS = "an LLM judge", "a baseline, or two windows of answers", "50 labels of audited answers"
 """Whose metrics a panel waits for."""
 GREEN_RED = ((None, "green"), (1.0, "red"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.grafana.panel import Dashboard, Link, Panel, Query
-from deploy.grafana.parts import BASELINES, JUDGED, cases, changes, dashboard_links, score, selector, variables
+from deploy.grafana.parts import BASELINES, JUDGED, LABELS, cases, changes, dashboard_links, score, selector, variables
 from deploy.prometheus.table import Table
 
 
@@ -58,6 +58,23 @@ def quality(table: Table) -> Dashboard:
                         ),
                         "Always read together: either alone is easy to have. Only for events with a reference answer.",
                         unit="percentunit",
+                    ),
+                    Panel(
+                        "Good answers, as people see them",
+                        "timeseries",
+                        tuple(
+                            Query(
+                                f"max by ({', '.join(labels)}) (groundwatch_rolling_score_corrected{end}"
+                                f'{{window="$window",{every}}})',
+                                f"{legend}{{{{metric}}}} {named}",
+                                labels,
+                                pending=LABELS,
+                            )
+                            for end, legend in (("", ""), ("_low", "low "), ("_high", "high "))
+                        ),
+                        "The score, corrected by people's labels of audited answers; the band is a 95 % interval.",
+                        unit="percentunit",
+                        bands=("low", "high"),
                     ),
                 ),
             ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 
 import orjson
+import pytest
+import redis
 from click.testing import CliRunner, Result
 
 from consumer.case_filter import CaseFilter, case_key
@@ -100,6 +103,7 @@ def test_redis_away_loses_no_label(kafka: str) -> None:
     assert on_topic(settings).keys() == {"evt-1"}
 
 
+@pytest.mark.full
 def test_kafka_away_says_so_and_leaves_redis_as_it_is(kafka: str, redis_url: str) -> None:
     settings = settings_of(kafka, redis_url)
     store = open_store(settings)
@@ -202,3 +206,50 @@ def test_the_index_keeps_pace_with_its_cases(redis_url: str) -> None:
     assert store.newest_labels("good", 100)[-1].id == "evt-38"
     store.index_labels(labels_of(2), NOW + 7190)
     assert store.label_counts() == {"good": 5, "bad": 5}
+
+
+def test_whatever_comes_in_whatever_order_the_index_tells_what_there_is(redis_url: str) -> None:
+    """Steps at random, against plain dictionaries."""
+    rng = random.Random(7)
+    raw = redis.Redis.from_url(redis_url)
+    store = CaseStore(redis_url, ttl_seconds=3600, most=1000)
+    cases = {n: [audited(n, NOW - n, record={"content_hash": f"{n}-{c}"}) for c in range(2)] for n in range(12)}
+    there: set[str] = set()
+    said: dict[str, str] = {}
+    forgotten: set[str] = set()
+    for _ in range(400):
+        number, content = rng.randrange(12), rng.randrange(2)
+        case = cases[number][content]
+        key, other = case_key(case), case_key(cases[number][1 - content])
+        step = rng.choice(("put", "put", "good", "bad", "none", "forget", "drop"))
+        if step == "put":
+            store.put([case], NOW)
+            there |= {key} - forgotten
+        elif step == "none":
+            store.index_labels([LabelChange(case.record.id, None)], NOW)
+            said.pop(key, None)
+            said.pop(other, None)
+        elif step in ("good", "bad"):
+            label = label_of(case, "good" if step == "good" else "bad", by="anna", note="", now=NOW)
+            store.index_labels([LabelChange(label.id, label)], NOW)
+            said.pop(other, None)
+            said[key] = step
+        elif step == "drop" and len(there) > 10:
+            before = set(store.keys(CaseFilter()))
+            store.drop_oldest(1)
+            there -= before - set(store.keys(CaseFilter()))
+        elif step == "forget" and rng.random() < 0.1:
+            store.forget([key])
+            forgotten |= {key} & there
+            there -= {key}
+        for wanted in ("good", "bad", "none"):
+            expected = {one for one in there if said.get(one, "none") == wanted}
+            assert set(store.keys(CaseFilter(said=(wanted,)))) == expected, step
+    every = [case for pair in cases.values() for case in pair]
+    assert {key: label.verdict for key, label in store.labels(every).items()} == said
+    counts = store.label_counts()
+    assert (counts["good"], counts["bad"]) == tuple(list(said.values()).count(verdict) for verdict in ("good", "bad"))
+    # What is taken away leaves nothing behind.
+    store.drop_oldest(100)
+    store.index_labels([LabelChange(pair[0].record.id, None) for pair in cases.values()], NOW)
+    assert [key.decode().rpartition(":")[2] for key in raw.keys("*")] in ([], ["forgotten"])

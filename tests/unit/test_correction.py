@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +28,10 @@ RUNS = 300
 @pytest.mark.parametrize(
     ("judge", "design", "share", "labels"),
     [
-        *itertools.product(("fair", "lenient"), ("uniform", "stratified"), (0.95, 0.7), (60,)),
+        ("fair", "uniform", 0.95, 60),
+        ("fair", "stratified", 0.7, 60),
+        ("lenient", "uniform", 0.95, 60),
+        ("lenient", "stratified", 0.7, 60),
         ("strict", "stratified", 0.7, 60),
         ("blind", "uniform", 0.95, 60),
         ("lenient", "stratified", 0.95, 300),

@@ -65,6 +65,14 @@ def test_names_and_notes_have_limits() -> None:
             label_of(audited(1, NOW), "good", by=by, note=note, now=NOW)
 
 
+def test_a_case_of_a_foreign_writer_is_refused_or_made_readable() -> None:
+    odd = audited(1, NOW, record={"scores": {"faithfulness": MetricScore(1.5, 1.0), "x": MetricScore(0.5, 0.1)}})
+    assert label_of(odd, "good", by="a", note="", now=NOW).scores == {"x": MetricScore(0.5, 0.1)}
+    for audit in (None, 0.0, 2.0):
+        with pytest.raises(ValueError, match="this case cannot be labelled: undecodable: audit_probability"):
+            label_of(audited(1, NOW, audit_probability=audit), "good", by="a", note="", now=NOW)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
