@@ -143,13 +143,12 @@ def _answers(site: Site) -> bool:
 
 
 def scored(site: Site, events: Sequence[dict[str, Any] | bytes], kept: int) -> None:
-    """Put events on the topic and wait until the monitor has counted their scores and kept `kept` cases. Bytes are what
-    nobody can read."""
+    """Put events on the topic and wait until the monitor has counted as many scores, and kept as many cases, as `kept`:
+    every answer is audited."""
     before = site.running.total("groundwatch_scores_read_total")
-    readable = sum(isinstance(one, dict) for one in events)
     with running_scorer(site.settings, HashEmbedder(), NumbersJudge()):
         produce(site.settings.kafka.bootstrap_servers, site.settings.topics.events[0], list(events))
         wait_until(lambda: site.cases.count(time.time()) == kept, 60, f"{kept} cases in Redis")
         wait_until(
-            lambda: site.running.total("groundwatch_scores_read_total") >= before + readable, 60, "all scores counted"
+            lambda: site.running.total("groundwatch_scores_read_total") >= before + kept, 60, "all scores counted"
         )

@@ -59,7 +59,7 @@ def test_compose_publishes_on_loopback_only_and_knows_no_default_password() -> N
             assert port.startswith("127.0.0.1:"), name
         for key, value in service.get("environment", {}).items():
             assert "PASSWORD" not in key.upper() or key.endswith("__FILE"), f"{name}: {key}={value}"
-    assert set(COMPOSE["secrets"]) == {"redis_password", "grafana_password"}
+    assert set(COMPOSE["secrets"]) == {"redis_password", "grafana_password", "pages_token"}
     assert all(set(secret) == {"file"} for secret in COMPOSE["secrets"].values())
     assert COMPOSE["services"]["grafana"]["environment"]["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
 
@@ -118,6 +118,37 @@ def test_settings_in_environments_exist() -> None:
     for name in ("scorer", "monitor"):
         (key,) = re.findall(r"GROUNDWATCH__REDIS__(\w+)=", " ".join(COMPOSE["services"][name]["entrypoint"]))
         assert key.lower() in Settings().redis.model_dump()
+
+
+def test_the_pages_leave_a_container_only_with_a_token() -> None:
+    monitor = COMPOSE["services"]["monitor"]
+    assert monitor["environment"]["GROUNDWATCH__PAGES__TOKEN_FILE"] == "/run/secrets/pages_token"
+    assert "pages_token" in monitor["secrets"]
+    assert "PAGES" not in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "PAGES" not in (KUBERNETES / "monitor.yaml").read_text(encoding="utf-8")
+    patch = yaml.safe_load((KUBERNETES / "pages" / "monitor.yaml").read_text(encoding="utf-8"))
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    own = {entry["name"]: entry for entry in container["env"]}
+    reference = own["GROUNDWATCH__PAGES__TOKEN"]["valueFrom"]["secretKeyRef"]
+    assert "optional" not in reference
+    base = next(w for w in workloads() if w["metadata"]["name"] == patch["metadata"]["name"])
+    assert container["name"] == base["spec"]["template"]["spec"]["containers"][0]["name"]
+    loaded = load(
+        None,
+        {"GROUNDWATCH__PAGES__LISTEN": own["GROUNDWATCH__PAGES__LISTEN"]["value"], "GROUNDWATCH__PAGES__TOKEN": "x" * 32},
+    )
+    assert loaded.settings.pages.guarded
+
+
+def test_the_manifests_of_the_pages_follow_the_strict_schemas() -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    for name in ("service", "networkpolicy"):
+        document = yaml.safe_load((KUBERNETES / "pages" / f"{name}.yaml").read_text(encoding="utf-8"))
+        kubernetes_validate.validate(document, "1.31", strict=True)
+    component = yaml.safe_load((KUBERNETES / "pages" / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert component["kind"] == "Component"
+    for name in (*component["resources"], *(patch["path"] for patch in component["patches"])):
+        assert (KUBERNETES / "pages" / name).exists()
 
 
 def test_kubernetes_manifests_follow_the_strict_schemas() -> None:
