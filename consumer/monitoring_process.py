@@ -76,7 +76,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         lambda: holder[0].progress() if holder else None,
         ready,
         open_store(settings) if settings.redis.cases_url else None,
-        DeadLetters(settings, time.time, time.monotonic),
+        DeadLetters(settings, time.time, time.monotonic).counted,
         baseline,
         time.time,
     )

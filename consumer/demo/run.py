@@ -116,6 +116,7 @@ def _one_interrupt() -> Iterator[Callable[[], None]]:
 def _tell_where(running: Services, console: Console) -> None:
     command = command_of(running)
     lines = (
+        ("pages (browser)", f"http://{running.pages_address}/"),
         ("scores", f"http://{running.monitor_address}/metrics"),
         ("counters", f"http://{running.scorer_address}/metrics"),
         ("a gauge", f"curl -s {running.monitor_address}/metrics | grep ^groundwatch_rolling_score{{"),

@@ -24,8 +24,8 @@ SAMPLING_RATE = 0.5
 STOP_SECONDS = 3.0
 CACHE_OPTIONS = ("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
 READY_SECONDS = 300.0
-PORTS = ((9108, 9109), (0, 0), (0, 0))
-"""Of scorer and monitor, by attempt: the usual ones, then any. A port that was free may be taken a moment later."""
+PORTS = ((9108, 9109, 9110), (0, 0, 0), (0, 0, 0))
+"""Of scorer, monitor and pages, by attempt: the usual ones, then any. A port that was free may be taken soon after."""
 THRESHOLDS: Mapping[str, Mapping[str, float]] = {
     "lang=en": {"topic_similarity": 0.73, "question_context_similarity": 0.823},
     "lang=zh": {"topic_similarity": 0.85, "question_context_similarity": 0.876},
@@ -53,6 +53,7 @@ class Services:
     file: Path
     scorer_address: str
     monitor_address: str
+    pages_address: str
     workers: Mapping[str, Worker]
 
     def check(self) -> None:
@@ -107,9 +108,9 @@ def services(folder: Path, environ: Mapping[str, str], say: Callable[[str], None
         cases = stack.enter_context(embedded_redis(folder / "cases.log"))
         say("starting scorer and monitor (on first use the embedding model is prepared, which takes some seconds more)")
         for attempt, ports in enumerate(PORTS, start=1):
-            scorer, monitor = (f"127.0.0.1:{free_port(port)}" for port in ports)
+            scorer, monitor, pages = (f"127.0.0.1:{free_port(port)}" for port in ports)
             file = folder / "groundwatch.toml"
-            text = settings_text(broker, cache, cases, scorer, monitor)
+            text = settings_text(broker, cache, cases, (scorer, monitor, pages))
             if f"{PREFIX}EMBEDDING__MODEL" not in environ:
                 text += threshold_text()
             file.write_text(text, encoding="utf-8")
@@ -122,11 +123,13 @@ def services(folder: Path, environ: Mapping[str, str], say: Callable[[str], None
                 if attempt == len(PORTS):
                     raise
                 say(f"{taken}; trying others")
-        yield Services(settings, file, scorer, monitor, workers)
+        yield Services(settings, file, scorer, monitor, pages, workers)
 
 
-def settings_text(broker: str, cache: str, cases: str, scorer: str, monitor: str) -> str:
-    """The demo's settings file: short windows, half of the events sampled, thumbs-down answers always."""
+def settings_text(broker: str, cache: str, cases: str, listen: tuple[str, str, str]) -> str:
+    """The demo's settings file: short windows, half of the events sampled, thumbs-down answers always. `listen`: where
+    scorer, monitor and pages do."""
+    scorer, monitor, pages = listen
     tables: dict[str, dict[str, object]] = {
         "kafka": {"bootstrap_servers": broker},
         "topics": {"partitions": 3},
@@ -137,6 +140,7 @@ def settings_text(broker: str, cache: str, cases: str, scorer: str, monitor: str
         "monitor.windows": dict(WINDOWS),
         "metrics.scorer": {"listen": scorer},
         "metrics.monitor": {"listen": monitor},
+        "pages": {"listen": pages},
     }
     text = "# Written by `groundwatch demo`; gone when it ends.\n"
     for name, keys in tables.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from markupsafe import Markup
@@ -23,6 +23,7 @@ from metrics.courses import Course, courses
 from metrics.drift_watch import DriftReading
 from metrics.exposition import Progress
 from metrics.flags import FLAGGED_METRICS, MARGIN
+from metrics.label_book import CorrectedReading, LabelCount
 from metrics.outcome import Kind
 from metrics.ranges import range_of
 from metrics.rolling import Reading
@@ -48,12 +49,17 @@ class Score:
     cases: str
     older: bool
     """Of a definition that a newer one has replaced."""
+    corrected: CorrectedReading | None = None
+    """By people's labels of audited answers."""
+    labels: int = 0
+    """So many of them can correct it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPart:
     """`worst` puts the segments in order: the lowest distance of a score from its threshold."""
 
+    segment: Segment
     name: str
     whole: bool
     scores: list[Score]
@@ -130,11 +136,13 @@ def overview(sources: Sources, window: str) -> Overview:
     _, state = sources.ready()
     look = sources.looks.look(window)
     shown = progress is not None and progress.rebuilt
-    dead_letters = sources.dead_letters.counted()
+    dead_letters = sources.dead_letters()
     stored, labels, fault = _stored(sources)
     notes = list(_notes(progress, state, window, fault, dead_letters))
     keys = sources.looks.book.segment_keys
     segments, silent = _segments(look, window, seconds, keys, sources) if shown else ([], [])
+    corrected, counts = sources.looks.book.corrected(look.readings, look.shares) if shown else ([], [])
+    segments = [_with_labels(part, corrected, counts, window) for part in segments]
     notes += [
         f"{part.name}: {score.metric.replace('_', ' ')} is degraded, only {score.reading.coverage:.0%} of the answers "
         "that it applies to could be scored"
@@ -229,6 +237,7 @@ def _segments(
         scores.sort(key=lambda s: (s.older, s.threshold is None, s.metric))
         parts.append(
             SegmentPart(
+                segment,
                 name,
                 all(value == ALL for value in segment),
                 scores,
@@ -240,6 +249,22 @@ def _segments(
         )
     parts.sort(key=lambda part: (not part.whole, part.worst))
     return parts, silent
+
+
+def _with_labels(
+    part: SegmentPart, corrected: Sequence[CorrectedReading], counts: Sequence[LabelCount], window: str
+) -> SegmentPart:
+    by_metric = {c.metric: c for c in corrected if c.segment == part.segment and c.window == window}
+    numbers = {count.metric: count.labels for count in counts if count.segment == part.segment}
+    return replace(
+        part,
+        scores=[
+            score
+            if score.older
+            else replace(score, corrected=by_metric.get(score.metric), labels=numbers.get(score.metric, 0))
+            for score in part.scores
+        ],
+    )
 
 
 def _score(

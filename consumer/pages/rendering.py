@@ -15,6 +15,7 @@ from consumer.case_parts import FAULTS, SIGNS
 from consumer.contrast_words import subject, with_interval
 from consumer.pages.addresses import Query, case_address, trace_address
 from consumer.pages.texts import one_line, shown
+from metrics.correction import MINIMUM
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 
@@ -63,6 +64,7 @@ class Renderer:
             "faults": [fault.value for fault in Fault],
             "verdicts": [label.value for label in Label],
             "no_query": Query(),
+            "least_labels": MINIMUM,
             "file": lambda name: f"/static/{name}?{versions[name]}",
         }
 

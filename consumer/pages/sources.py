@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from consumer.case_store import CaseStore
-from consumer.pages.dead_letters import DeadLetters
+from consumer.pages.dead_letters import Counted
 from consumer.scorebook import Look, Scorebook
 from consumer.settings import Settings
 from metrics.baseline import Baseline
@@ -28,7 +28,7 @@ class Sources:
     progress: Callable[[], Progress | None]
     ready: Callable[[], tuple[bool, str]]
     store: CaseStore | None
-    dead_letters: DeadLetters
+    dead_letters: Callable[[], Counted]
     baseline: Baseline | None
     now: Callable[[], float]
 

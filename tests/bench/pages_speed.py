@@ -5,8 +5,8 @@ whether the scores notice.
 
 On a real Kafka and the Redis that pip installs. Scores are produced at a fixed rate; for the first half nobody looks at
 a page, for the second half somebody asks for one after another without a pause. Targets: list and filter under 200 ms,
-one case under 100 ms (9 in 10 requests each); 99 % of the scores counted within 5 s with somebody looking; memory of the
-monitor under 150 MB. Prints one line a figure; exit code 1 where a target is missed.
+one case under 100 ms (9 in 10 requests each); 99 % of the scores counted within 5 s with somebody looking; memory of
+the monitor under 150 MB. Prints one line a figure; exit code 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def bench(folder: Path, count: int, rate: int, seconds: float) -> int:
         store.put(cases(count, now), now)
         print(f"{store.count(now)} cases stored in {time.perf_counter() - began:.0f} s; load {os.getloadavg()[0]:.1f}")
         topics = (TOPIC, "qa.flagged", "qa.deadletter", "qa.labels")
-        made = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, 1, 1) for name in topics])
-        for done in made.values():
-            done.result()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for made in admin.create_topics([NewTopic(name, 1, 1) for name in topics]).values():
+            made.result()
         metrics, pages = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         variables = environment(bootstrap, metrics) | {
             "GROUNDWATCH__REDIS__CASES_URL": url,

@@ -88,7 +88,7 @@ def test_of_the_scripted_answers_the_bad_are_flagged_and_the_good_are_not() -> N
 
 def test_the_demos_settings_are_settings_and_its_thresholds_fit_its_segments(tmp_path: Path) -> None:
     file = tmp_path / "groundwatch.toml"
-    text = settings_text("localhost:9092", "redis://a", "redis://b", "127.0.0.1:1", "127.0.0.1:2")
+    text = settings_text("localhost:9092", "redis://a", "redis://b", ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"))
     file.write_text(text + threshold_text(), encoding="utf-8")
     settings = load(file, {}).settings
     assert settings.thresholds.segments == THRESHOLDS

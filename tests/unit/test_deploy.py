@@ -133,10 +133,8 @@ def test_the_pages_leave_a_container_only_with_a_token() -> None:
     assert "optional" not in reference
     base = next(w for w in workloads() if w["metadata"]["name"] == patch["metadata"]["name"])
     assert container["name"] == base["spec"]["template"]["spec"]["containers"][0]["name"]
-    loaded = load(
-        None,
-        {"GROUNDWATCH__PAGES__LISTEN": own["GROUNDWATCH__PAGES__LISTEN"]["value"], "GROUNDWATCH__PAGES__TOKEN": "x" * 32},
-    )
+    listen = own["GROUNDWATCH__PAGES__LISTEN"]["value"]
+    loaded = load(None, {"GROUNDWATCH__PAGES__LISTEN": listen, "GROUNDWATCH__PAGES__TOKEN": "x" * 32})
     assert loaded.settings.pages.guarded
 
 
