@@ -276,14 +276,9 @@ class CaseStore:
         if len(newest) < FIRST_LOOK:
             return
         bits = signature(needle)
+        seen = set(newest)
+        possible = [member for member in self._allowing(bits) if member not in seen]
         with self._asking():
-            signatures: Any = self._client.hgetall(f"{PREFIX}signatures")
-            seen = set(newest)
-            possible = [
-                member
-                for member, found in signatures.items()
-                if int.from_bytes(found, "little") & bits == bits and member not in seen
-            ]
             times: list[Any] = []
             for start in range(0, len(possible), LOOK):
                 times += self._client.zmscore(index, possible[start : start + LOOK])
@@ -293,6 +288,19 @@ class CaseStore:
         ordered = [member for _, member in sorted(dated, reverse=True)]
         for start in range(0, len(ordered), LOOK):
             yield ordered[start : start + LOOK]
+
+    def _allowing(self, bits: int) -> list[bytes]:
+        """Those whose signature has all of `bits`. A part of the signatures at a time: all at once would take 40 MB."""
+        found: dict[bytes, None] = {}
+        cursor = -1
+        while cursor != 0:
+            with self._asking():
+                answer: Any = self._client.hscan(f"{PREFIX}signatures", max(cursor, 0), count=LOOK)
+            cursor, part = answer
+            for member, signed in part.items():
+                if int.from_bytes(signed, "little") & bits == bits:
+                    found[member] = None
+        return list(found)
 
     def _shortest(self, indexes: Sequence[str]) -> str:
         if not indexes:
