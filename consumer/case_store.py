@@ -277,7 +277,7 @@ class CaseStore:
             return
         bits = signature(needle)
         seen = set(newest)
-        possible = [member for member in self._allowing(bits) if member not in seen]
+        possible: list[Any] = [member for member in self._allowing(bits) if member not in seen]
         with self._asking():
             times: list[Any] = []
             for start in range(0, len(possible), LOOK):

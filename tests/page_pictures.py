@@ -7,8 +7,11 @@ python -m tests.page_pictures http://localhost:9110 docs/images
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from tests.integration.browser import running_browser
 
@@ -23,7 +26,7 @@ def take(browser: Any, address: str, folder: Path, theme: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme)
     page = context.new_page()
-    taken = []
+    taken: list[Path] = []
     for name, path in PAGES.items():
         page.goto(f"{address}{path}")
         if name == "case":
@@ -32,10 +35,18 @@ def take(browser: Any, address: str, folder: Path, theme: str) -> list[Path]:
             page.locator("mark.lit").first.wait_for()
             page.evaluate("document.activeElement.blur(); document.documentElement.style.scrollBehavior = 'auto'")
             page.evaluate("window.scrollTo(0, 0)")
-        taken.append(folder / f"{name}-{theme}.png")
-        page.screenshot(path=str(taken[-1]))
+        file = folder / f"{name}-{theme}.png"
+        file.write_bytes(smaller(page.screenshot()))
+        taken.append(file)
     context.close()
     return taken
+
+
+def smaller(picture: bytes) -> bytes:
+    """The same with 128 colours, which is enough for text."""
+    packed = io.BytesIO()
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(packed, "PNG", optimize=True)
+    return packed.getvalue()
 
 
 def main() -> None:

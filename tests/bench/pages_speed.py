@@ -3,11 +3,10 @@ whether the scores notice.
 
     python -m tests.bench.pages_speed [--cases 50000] [--records 300000] [--rate 500] [--seconds 20]
 
-On a real Kafka and the Redis that pip installs, after a full day's window was read back. Scores are produced at a fixed
-rate; for the first half nobody looks at a page, for the second half somebody asks for one after another without a pause.
-Targets: list and filter under 200 ms, one case under 100 ms (9 in 10 requests each); 99 % of the scores counted within
-5 s with somebody looking; memory of the monitor under 150 MB. Prints one line a figure; exit code 1 where a target is
-missed.
+On a real Kafka and the Redis that pip installs, after a full day's window was read back. Scores come at a fixed rate;
+first nobody looks at a page, then somebody asks for one after another. Targets: list and filter under 200 ms, one case
+under 100 ms (9 in 10 requests each); 99 % of the scores counted within 5 s with somebody looking; memory of the monitor
+under 150 MB. Prints one line a figure; exit code 1 where a target is missed.
 """
 
 from __future__ import annotations
