@@ -17,14 +17,20 @@ from tests.integration.browser import running_browser
 
 THEMES = ("light", "dark")
 WIDTH, HEIGHT = 900, 1000
-PAGES = {"overview": "/", "cases": "/cases?flag=faithfulness_low", "case": "/cases?verdict=contradicted"}
+PAGES = {
+    "overview": "/",
+    "cases": "/cases?flag=faithfulness_low",
+    "case": "/cases?verdict=contradicted&segment=lang%3Den",
+}
 """What is shown; of the last one, its first case, with the evidence of its wrong statement."""
 
 
 def take(browser: Any, address: str, folder: Path, theme: str) -> list[Path]:
     """The files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme)
+    context = browser.new_context(
+        viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce"
+    )
     page = context.new_page()
     taken: list[Path] = []
     for name, path in PAGES.items():
@@ -33,8 +39,7 @@ def take(browser: Any, address: str, folder: Path, theme: str) -> list[Path]:
             page.locator("ol.cases h3 a").first.click()
             page.locator("a.statement.contradicted").first.click()
             page.locator("mark.lit").first.wait_for()
-            page.evaluate("document.activeElement.blur(); document.documentElement.style.scrollBehavior = 'auto'")
-            page.evaluate("window.scrollTo(0, 0)")
+            page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
         file = folder / f"{name}-{theme}.png"
         file.write_bytes(smaller(page.screenshot()))
         taken.append(file)

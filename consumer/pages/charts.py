@@ -10,6 +10,7 @@ from metrics.courses import Point
 from metrics.ranges import Range
 
 WIDTH, HEIGHT = 160, 40
+FEW = 5
 _PAD = 3.0
 
 
@@ -46,8 +47,11 @@ def course(points: Sequence[Point], low: float, high: float, threshold: float | 
 
 
 def bounds(points: Sequence[Point], threshold: float | None, range_: Range) -> tuple[float, float]:
-    """Values at the edges of a chart: what is in it and a little more, at least a fifth of the range."""
-    values = [v for p in points for v in (p.low, p.high) if v is not None]
+    """Values at the edges of a chart: what is in it and a little more, at least a fifth of the range. The interval of a
+    point with few answers may reach beyond them."""
+    known = [p for p in points if p.samples >= FEW] or points
+    values = [p.mean for p in points if p.mean is not None]
+    values += [v for p in known for v in (p.low, p.high) if v is not None]
     values += [] if threshold is None else [threshold]
     if not values:
         return range_.low, range_.high
