@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from metrics.answer import ALL, Segment
-from metrics.interval import Moments, score_interval
+from metrics.interval import Interval, Moments, score_interval
 from metrics.ranges import range_of
 from metrics.ring import SLICES
 from metrics.rolling import Slices, Sums
@@ -58,6 +59,12 @@ def courses(slices: Iterable[Slices], now: float, seconds: float) -> list[Course
     return found
 
 
+@lru_cache(maxsize=2048)
+def _interval(moments: Moments, low: float, high: float) -> Interval:
+    """An interval takes a third of a millisecond, and most points are those of the last time."""
+    return score_interval(moments, low, high)
+
+
 def _course(
     segment: Segment, metric: str, definition: str, groups: dict[int, Sums], last: int, seconds: float
 ) -> Course:
@@ -75,6 +82,6 @@ def _point(metric: str, start: float, length: float, sums: Sums | None) -> Point
         return Point(start, start + length, 0, None, None, None)
     range_ = range_of(metric)
     moments = Moments(*(float(x) for x in sums))
-    interval = score_interval(moments, range_.low, range_.high)
+    interval = _interval(moments, range_.low, range_.high)
     mean = min(max(moments.mean, range_.low), range_.high)
     return Point(start, start + length, int(moments.n), mean, interval.low, interval.high)
