@@ -49,14 +49,12 @@ TINY = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All that the windows say at one moment, for a page. `slices` are of one window; `spans` of the longest one;
-    `missed` of the same window as `slices`."""
+    """All that the windows say at one moment, for a page. `slices` and `missed` are of one window."""
 
     at: float
     readings: list[Reading]
     shares: list[Shares]
     slices: list[Slices]
-    spans: list[Spans]
     missed: list[Missed]
     thresholds: list[InForce]
     changes: tuple[Change, ...]
@@ -123,11 +121,16 @@ class Scorebook:
                 readings,
                 shares,
                 rolling.slices(now, window),
-                rolling.spans(now, [max(self._windows, key=self._windows.__getitem__)]),
                 self._unscored.read(now, self._windows[window]),
                 self._thresholds.read(),
                 self._changes.recent(),
             )
+
+    def spans(self) -> list[Spans]:
+        """The distributions of the longest window now; some milliseconds, in which records wait."""
+        longest = max(self._windows, key=self._windows.__getitem__)
+        with self._lock:
+            return self._rolling.spans(self._now(), [longest])
 
     def reset(self) -> None:
         """Forget windows and ids: they are about to be read back, or belong to somebody else now. Counters stay."""

@@ -128,7 +128,7 @@ class Routes:
         progress = sources.progress()
         spans = []
         if progress is not None and progress.rebuilt:
-            spans = sources.looks.look(usual(sources.settings.monitor.windows)).spans
+            spans = sources.looks.spans()
         keys = sources.looks.book.segment_keys
         view = case_view(case, spans, keys, sources.baseline, sources.settings.pages.trace_link)
         return view, neighbours(store, case), store.labels([case]).get(view.key)
