@@ -36,6 +36,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "groundwatch",
 }
 OPEN = ("/login", "/static/")
 """What is answered to anybody."""

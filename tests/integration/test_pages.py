@@ -162,13 +162,23 @@ def test_hostile_text_is_inert_and_redacted(site: Site) -> None:
 
 
 def test_every_answer_has_the_headers_that_keep_it_in(site: Site) -> None:
-    for path in ("/", "/cases", "/cases/e3", "/cases/nobody", "/static/pages.css", "/static/nothing", "/elsewhere"):
+    for path in (
+        "/",
+        "/cases",
+        "/cases/e3",
+        "/cases/nobody",
+        "/static/pages.css",
+        "/static/nothing",
+        "/elsewhere",
+        "/trace/e3",
+    ):
         headers = site.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["server"] == "groundwatch"
     assert site.get("/cases/e3").headers["cache-control"] == "no-store"
 
 
