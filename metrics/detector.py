@@ -1,8 +1,10 @@
 """One sequential detector: has the level of one score changed, in one segment?
 
 Two CUSUMs (Page, Biometrika 41, 1954), for a fall and for a rise, over the weighted stream: each score gives
-(w / mean w) (score - reference) less an allowance. The reference follows the time of day (`metrics.reference`), and the
-alarm levels come from the expected time between false alarms (`metrics.run_length`).
+(w / mean w) (score - reference) / scale less an allowance. The reference follows the time of day (`metrics.reference`).
+Shares scatter more the lower their mean is, so that at the worse hours of a day bare differences would raise most of
+the false alarms: the scale is what a share of that mean scatters by, beside one of the day's mean. The alarm levels
+come from the expected time between false alarms (`metrics.run_length`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ Array = npt.NDArray[np.float64]
 
 ALLOWANCE = 0.375
 """Of a standard deviation of the scores: half of the change that is found soonest."""
+UNCERTAINTY = 0.8
+"""How much of the standard error of what was learnt (reference and scatter) the alarm levels allow for. Not all of it:
+where the reference is off, there is one false alarm, and the level is learnt anew."""
+MARGIN = 1.15
+"""The alarm levels are for so many times the expected time: rare scores of great weight are known badly from `KEPT`."""
 LEAST_SAMPLES = 200
 """Scores that must be known before anything is called a change."""
 KEPT = 2048
@@ -37,7 +44,8 @@ LEAST_SPREAD = 0.01
 
 
 class Case(NamedTuple):
-    """One answer that contributed to a change. `part`: its share of the CUSUM, in units of the score."""
+    """One answer that contributed to a change. `part`: its share of the CUSUM, in units of the score (of a share: as it
+    would be at the day's mean)."""
 
     part: float
     id: str
@@ -113,11 +121,11 @@ class Detector:
     """`take` for live scores, `learn` for those that an earlier process counted. After a change it first learns the new
     level, and finds nothing meanwhile."""
 
-    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_reference", "_refreshed", "_span", "_up")
+    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_low", "_reference", "_refreshed", "_span", "_up")
 
     def __init__(self, low: float, high: float) -> None:
         """[low, high] is the metric's range."""
-        self._span = high - low
+        self._low, self._span = low, high - low
         self._reference = Reference()
         self._kept = np.empty((3, 0))
         self._down, self._up = _Sum(-1.0), _Sum(1.0)
@@ -178,15 +186,17 @@ class Detector:
         self._fresh, self._refreshed = 0.0, reference.last
         curve = reference.curve()
         times, values, weights = self._kept
-        residuals = values - curve.at(times)
+        expected = curve.at(times)
+        residuals = values - expected
         relative = weights / weights.mean()
-        residuals -= float((relative * residuals).mean())
+        residuals = (residuals - float((relative * residuals).mean())) / self._scale(curve, expected)
         spread = math.sqrt(float((relative * residuals * residuals).mean()))
         least = LEAST_SPREAD * self._span
         self._allowance = ALLOWANCE * max(spread, least)
         pulls = relative * residuals
         error = math.sqrt(curve.variance) * max(float(pulls.std()), least)
-        arl = max(2.0 * false_alarm_seconds * reference.rate, 2.0)
+        error = UNCERTAINTY * math.hypot(error, self._allowance * _variance_error(pulls))
+        arl = max(MARGIN * 2.0 * false_alarm_seconds * reference.rate, 2.0)
         for one in (self._down, self._up):
             if spread < least:
                 one.limit = 12.0 * least
@@ -199,7 +209,7 @@ class Detector:
         assert self._curve is not None
         times, values, weights = table[:, begin:]
         expected = self._curve.at(times)
-        pulls = weights / self._reference.mean_weight * (values - expected)
+        pulls = weights / self._reference.mean_weight * (values - expected) / self._scale(self._curve, expected)
         paths = []
         end, alarm = len(times), None
         for one in (self._down, self._up):
@@ -215,6 +225,15 @@ class Detector:
             self._raise(alarm, float(times[end - 1]), found)
         return begin + end
 
+    def _scale(self, curve: Curve, expected: Array) -> Array:
+        """How much scores scatter where `expected` is expected, beside the day's mean: the binomial law for shares; 1
+        for cosines, which follow no such law."""
+        if self._low < 0.0:
+            return np.ones(len(expected))
+        places = np.clip(np.append(expected, curve.coefficients[0]) / self._span, 0.02, 0.98)
+        spread = np.sqrt(places * (1.0 - places))
+        return np.asarray(np.clip(spread[:-1] / spread[-1], 0.5, 2.0))
+
     def _raise(self, alarm: _Sum, at: float, found: list[Shift]) -> None:
         before, after = alarm.expected / alarm.weight, alarm.scores / alarm.weight
         found.append(Shift(alarm.start, at, before, after, alarm.samples, alarm.cases))
@@ -224,6 +243,14 @@ class Detector:
         self._curve = None
         self._down.clear()
         self._up.clear()
+
+
+def _variance_error(values: Array) -> float:
+    """Relative standard error of the variance of these values. A variance that is too low by a share x brings about as
+    many false alarms as a mean that is off by x allowances."""
+    squares = (values - values.mean()) ** 2
+    variance = float(squares.mean())
+    return float(squares.std()) / (variance * math.sqrt(len(values))) if variance > 0.0 else 0.0
 
 
 def _advance(

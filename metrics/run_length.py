@@ -17,6 +17,8 @@ Array = npt.NDArray[np.float64]
 STEPS = (8, 4, 2)
 """Steps of the lattice in one standard deviation of the increments: the finest that needs few enough states."""
 MOST_STATES = 160
+NEGLIGIBLE = 0.005
+"""Uncertainty, in standard deviations of the increments, that makes no difference."""
 _NODES = ((0.0, 2.0 / 3.0), (-math.sqrt(3.0), 1.0 / 6.0), (math.sqrt(3.0), 1.0 / 6.0))
 """Three-point Gauss-Hermite rule for a standard normal."""
 
@@ -29,7 +31,7 @@ def threshold(increments: Array, arl: float, uncertainty: float) -> float:
     little makes many more alarms in one direction than it saves in the other.
     """
     spread = float(increments.std())
-    shifts = [(0.0, 1.0)] if uncertainty < 0.02 * spread else [(z * uncertainty, share) for z, share in _NODES]
+    shifts = [(0.0, 1.0)] if uncertainty < NEGLIGIBLE * spread else [(z * uncertainty, share) for z, share in _NODES]
     for steps in STEPS:
         step = spread / steps
         lattices = [(_lattice(increments + shift, step), share) for shift, share in shifts]

@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,15 +59,16 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--only", default="intervals,policies,contrasts,changes,drift,sketches,corrected,incidents")
     arguments.add_argument("--windows", type=int, default=2000)
-    arguments.add_argument("--runs", type=int, default=40)
-    arguments.add_argument("--days", type=float, default=120.0)
+    arguments.add_argument("--runs", type=int, default=20)
+    arguments.add_argument("--days", type=float, default=60.0)
+    arguments.add_argument("--workers", type=int, default=2, help="Processes, for the changes.")
     arguments.add_argument("--out", type=Path)
     asked = arguments.parse_args()
     parts: dict[str, Callable[[], Found]] = {
         "intervals": lambda: intervals(asked.windows),
         "policies": lambda: policies(10 * asked.windows),
         "contrasts": lambda: contrasts(asked.windows // 5),
-        "changes": lambda: changes(asked.runs, asked.days),
+        "changes": lambda: changes(asked.runs, asked.days, asked.workers),
         "drift": lambda: drift_levels(asked.windows // 4),
         "sketches": lambda: sketch_levels(asked.windows // 4),
         "corrected": lambda: Found(*corrected_scores(asked.windows // 2)),
@@ -207,7 +209,7 @@ def contrasts(runs: int) -> Found:
     return Found(rows, met)
 
 
-def changes(runs: int, days: float) -> Found:
+def changes(runs: int, days: float, workers: int) -> Found:
     """False alarms on stationary traffic, and how soon a fall is found."""
     rows = [["traffic", "figure", "the bar"]]
     met = True
@@ -220,16 +222,27 @@ def changes(runs: int, days: float) -> Found:
         "10/h, +-0.02": Traffic(per_hour=10.0, rhythm=0.02),
     }
     months = runs * days / 30.0
-    for name, traffic in stationary.items():
-        alarms = sum(_alarms(traffic, days, run) for run in range(runs))
+    falls = list(itertools.product((0.0, 0.02, 0.04), (1, 7)))
+    with ProcessPoolExecutor(workers) as pool:
+        counted = {
+            name: [pool.submit(_alarms, traffic, days, run) for run in range(runs)]
+            for name, traffic in stationary.items()
+        }
+        delayed = {
+            (rhythm, learned): [
+                pool.submit(_delay, Traffic(volume=0.0, rhythm=rhythm), learned, run) for run in range(3 * runs)
+            ]
+            for rhythm, learned in falls
+        }
+    for name in stationary:
+        alarms = sum(each.result() for each in counted[name])
         rate = alarms / months
         good = 1 / 1.5 <= rate <= 1.5
         met &= good
         figure = f"{alarms} false alarms in {months:.0f} months, {months:.0f} expected: {rate:.2f}"
         rows.append([name, _marked(good, figure), "0.67 to 1.5"])
-    for rhythm, learned in itertools.product((0.0, 0.02, 0.04), (1, 2, 7)):
-        traffic = Traffic(volume=0.0, rhythm=rhythm)
-        delays = np.array([_delay(traffic, learned, run) for run in range(5 * runs)])
+    for rhythm, learned in falls:
+        delays = np.array([each.result() for each in delayed[rhythm, learned]])
         share = float((delays <= 7200.0).mean())
         met &= share >= 0.9
         figure = f"found within 2 h in {share:.1%} of {len(delays)} runs; median {np.median(delays) / 60:.0f} min"
