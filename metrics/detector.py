@@ -33,6 +33,8 @@ MARGIN = 1.15
 """The alarm levels are for so many times the expected time: rare scores of great weight are known badly from `KEPT`."""
 LEAST_SAMPLES = 200
 """Scores that must be known before anything is called a change."""
+RHYTHM_SECONDS = 1.5 * 86_400.0
+"""Scores over so long tell the rhythm of the day."""
 KEPT = 2048
 """The latest scores, from which their distribution is known."""
 MANY_FRESH = 3000.0
@@ -121,7 +123,10 @@ class Detector:
     """`take` for live scores, `learn` for those that an earlier process counted. After a change it first learns the new
     level, and finds nothing meanwhile."""
 
-    __slots__ = ("_allowance", "_curve", "_down", "_fresh", "_kept", "_low", "_reference", "_refreshed", "_span", "_up")
+    __slots__ = (
+        "_allowance", "_curve", "_down", "_fresh", "_kept", "_low", "_reference", "_refreshed", "_rhythm_known",
+        "_span", "_up",
+    )  # fmt: skip
 
     def __init__(self, low: float, high: float) -> None:
         """[low, high] is the metric's range."""
@@ -130,6 +135,7 @@ class Detector:
         self._kept = np.empty((3, 0))
         self._down, self._up = _Sum(-1.0), _Sum(1.0)
         self._curve: Curve | None = None
+        self._rhythm_known = False
         self._allowance = 0.0
         self._fresh = 0.0
         self._refreshed = -math.inf
@@ -185,6 +191,7 @@ class Detector:
         reference = self._reference
         self._fresh, self._refreshed = 0.0, reference.last
         curve = reference.curve()
+        self._rhythm_known = reference.span >= RHYTHM_SECONDS
         times, values, weights = self._kept
         expected = curve.at(times)
         residuals = values - expected
@@ -226,20 +233,31 @@ class Detector:
         return begin + end
 
     def _scale(self, curve: Curve, expected: Array) -> Array:
-        """How much scores scatter where `expected` is expected, beside the day's mean: the binomial law for shares; 1
-        for cosines, which follow no such law."""
-        if self._low < 0.0:
+        """How much scores scatter where `expected` is expected, beside the day's mean; 1 until the rhythm of the day is
+        known, because the curve is a guess at hours that were not seen yet."""
+        if not self._rhythm_known:
             return np.ones(len(expected))
-        places = np.clip(np.append(expected, curve.coefficients[0]) / self._span, 0.02, 0.98)
-        spread = np.sqrt(places * (1.0 - places))
-        return np.asarray(np.clip(spread[:-1] / spread[-1], 0.5, 2.0))
+        levels = np.append(expected, curve.coefficients[0])
+        return self._scatter(levels[:-1], levels[-1:])
+
+    def _scatter(self, levels: Array, beside: Array) -> Array:
+        """How much scores of these means scatter, beside those of the mean `beside`: the binomial law for shares; 1 for
+        cosines, which follow no such law."""
+        if self._low < 0.0:
+            return np.ones(len(levels))
+        first, second = (np.clip(each / self._span, 0.02, 0.98) for each in (levels, beside))
+        return np.asarray(np.clip(np.sqrt(first * (1.0 - first) / (second * (1.0 - second))), 0.5, 2.0))
 
     def _raise(self, alarm: _Sum, at: float, found: list[Shift]) -> None:
         before, after = alarm.expected / alarm.weight, alarm.scores / alarm.weight
         found.append(Shift(alarm.start, at, before, after, alarm.samples, alarm.cases))
         size = after - before
         self._reference.restart(size, float(min(alarm.samples, LEAST_SAMPLES // 4)))
-        self._kept[1] += size
+        if self._curve is not None:
+            # What is known of the old level is told as it would be at the new one, its scatter too.
+            expected = self._curve.at(self._kept[0])
+            scatter = self._scatter(np.array([after]), np.array([before]))
+            self._kept[1] = expected + size + (self._kept[1] - expected) * scatter
         self._curve = None
         self._down.clear()
         self._up.clear()

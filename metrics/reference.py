@@ -73,6 +73,11 @@ class Reference:
         return self._last
 
     @property
+    def span(self) -> float:
+        """Seconds from the earliest score to the latest; restarts do not shorten it."""
+        return max(self._last - self._first, 0.0)
+
+    @property
     def mean_weight(self) -> float:
         return self.weight / self.samples
 
