@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from consumer.case_file import CaseFile, build_case, encode_case, smaller_cases
+from consumer.case_building import build_case
+from consumer.case_file import CaseFile, encode_case, smaller_cases
 from consumer.decoding.reasons import Repair
 from consumer.intake import Sampled
 from consumer.outputs import Output

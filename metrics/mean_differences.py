@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from metrics.interval import Z95, Moments, score_interval, standard_error
 
-_NORMAL = NormalDist()
 _FAR = 6.0
 """Standard deviations beyond which a p-value is no longer told apart."""
 _STEPS = 8
@@ -49,7 +47,7 @@ def difference_test(terms: Terms, beside: Terms = ()) -> Test:
     variance = sum((c * standard_error(cell.moments, cell.low, cell.high)) ** 2 for c, cell in beside)
 
     def ends(z: float) -> tuple[float, float]:
-        level = 1.0 - 2.0 * _NORMAL.cdf(-z)
+        level = 1.0 - _two_sided(z)
         down = up = variance * z * z
         for c, cell in terms:
             interval = score_interval(cell.moments, cell.low, cell.high, level)
@@ -67,13 +65,13 @@ def difference_test(terms: Terms, beside: Terms = ()) -> Test:
         before, z = z, min(z * abs(size) / max(size - low_there if size > 0.0 else high_there - size, 1e-300), _FAR)
         if abs(z - before) <= 1e-3 * z:
             break
-    return Test(size, low, high, 2.0 * _NORMAL.cdf(-z))
+    return Test(size, low, high, _two_sided(z))
 
 
 def linear_test(size: float, variance: float) -> Test:
     """Of a quantity whose estimate is taken to be normal."""
     error = math.sqrt(max(variance, 0.0))
-    p = 2.0 * _NORMAL.cdf(-min(abs(size) / error, _FAR)) if error > 0.0 else 1.0
+    p = _two_sided(min(abs(size) / error, _FAR)) if error > 0.0 else 1.0
     return Test(size, size - Z95 * error, size + Z95 * error, p)
 
 
@@ -89,3 +87,8 @@ def holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
         adjusted[place] = highest
     return adjusted
+
+
+def _two_sided(z: float) -> float:
+    """Probability that a standard normal lies further than `z` from 0."""
+    return math.erfc(z / math.sqrt(2.0))

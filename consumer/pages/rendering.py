@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from consumer.case_parts import FAULTS, SIGNS
 from consumer.contrast_words import subject, with_interval
@@ -18,6 +17,9 @@ from consumer.pages.texts import one_line, shown
 from metrics.correction import MINIMUM
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 FOLDER = Path(__file__).parent
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -41,11 +43,17 @@ def files() -> dict[str, File]:
 
 
 class Renderer:
-    """Templates, read once."""
+    """Templates, read once, when the first page is asked for: a monitor whose pages nobody opens stays smaller."""
 
     def __init__(self, loaded: Mapping[str, File]) -> None:
-        versions = {name: hashlib.sha256(file.body).hexdigest()[:12] for name, file in loaded.items()}
-        self._environment = Environment(
+        self._versions = {name: hashlib.sha256(file.body).hexdigest()[:12] for name, file in loaded.items()}
+
+    @cached_property
+    def _environment(self) -> Environment:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        versions = self._versions
+        environment = Environment(
             loader=FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
@@ -53,11 +61,11 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters |= {
+        environment.filters |= {
             "shown": shown, "line": one_line, "words": words, "utc": utc, "machine": machine, "share": share,
             "case": case_address, "trace": trace_address, "subject": subject, "with_interval": with_interval,
         }  # fmt: skip
-        self._environment.globals |= {
+        environment.globals |= {
             "SIGNS": SIGNS,
             "FAULTS": FAULTS,
             "flags": [flag.value for flag in Flag],
@@ -67,6 +75,7 @@ class Renderer:
             "least_labels": MINIMUM,
             "file": lambda name: f"/static/{name}?{versions[name]}",
         }
+        return environment
 
     def render(self, template: str, **values: Any) -> str:
         return self._environment.get_template(template).render(values)
