@@ -9,9 +9,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _MEGABYTE = 1 << 20
 
 
-def keep_heap_small() -> None:
+def keep_heap_small(heaps: int) -> None:
     """Large blocks (a model's activations, of another size in every batch) go back to the system when they are freed,
-    and the threads share two heaps.
+    and all threads share `heaps` heaps: one is smallest, more keep busy threads from waiting for each other.
 
     glibc raises its threshold for that with every large block that is freed, so that batches of varying size leave a
     heap of holes behind; a threshold that is set stays. Elsewhere than on glibc nothing happens.
@@ -20,7 +20,7 @@ def keep_heap_small() -> None:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_ARENA_MAX, 2)
+        mallopt(_ARENA_MAX, heaps)
         mallopt(_MMAP_THRESHOLD, _MEGABYTE)
         mallopt(_TRIM_THRESHOLD, _MEGABYTE)
 

@@ -54,7 +54,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         BaselineError: the file `baseline.file` cannot be read.
         KafkaConfigError: the client refuses a property of the settings.
     """
-    keep_heap_small()
+    keep_heap_small(heaps=1)
     kafka_config.check(settings.kafka)
     baseline = None if settings.baseline.file is None else read_baseline(settings.baseline.file)
     own = version("groundwatch")

@@ -63,7 +63,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
         BaselineError: the baseline cannot be read, or is of another definition.
     """
     kafka_config.check(settings.kafka)
-    keep_heap_small()
+    keep_heap_small(heaps=2)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
