@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter
@@ -45,9 +45,11 @@ class Loaded:
     note: str
 
 
-def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> Evaluator:
+def build_evaluator(
+    settings: Settings, registry: CollectorRegistry | None, turned: Callable[[], None] | None = None
+) -> Evaluator:
     """Prepare and load the model, warm it up, put the cache in front of it. Slow: seconds, and more on first use. Where
-    no chosen metric needs vectors no model is loaded.
+    no chosen metric needs vectors no model is loaded. `turned` is called after every batch that the model has done.
 
     Must be called in the process that evaluates: a fork would not carry the model's threads.
 
@@ -69,6 +71,8 @@ def build_evaluator(settings: Settings, registry: CollectorRegistry | None) -> E
         return _told(evaluator_over(settings, NoEmbedder(), registry, requests))
     loaded = load_embedder(settings.embedding, _counting({kind: texts.labels(kind) for kind in KINDS}))
     warm_up(loaded.embedder)
+    if turned is not None and isinstance(loaded.embedder, LocalEmbedder):
+        loaded = replace(loaded, embedder=replace(loaded.embedder, turned=turned))
     log.info("embedder: %s", loaded.note)
     memory_counts = _counting({result: requests.labels(MEMORY_CACHE, result) for result in MEMORY_RESULTS})
     redis_counts = _counting({result: requests.labels(REDIS_CACHE, result) for result in RESULTS})

@@ -58,6 +58,8 @@ class Look:
     missed: list[Missed]
     thresholds: list[InForce]
     changes: tuple[Change, ...]
+    newest: float | None
+    """When the newest score was appended to the log, in seconds; None without any."""
 
 
 class Scorebook:
@@ -94,6 +96,7 @@ class Scorebook:
         self._dedup = Dedup(self._horizon)
         self._thresholds = ThresholdsSeen(sorted(self._known))
         self._unscored = UnscoredSeen()
+        self._newest: float | None = None
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Rolling, Counting]]:
@@ -124,6 +127,7 @@ class Scorebook:
                 self._unscored.read(now, self._windows[window]),
                 self._thresholds.read(),
                 self._changes.recent(),
+                self._newest,
             )
 
     def spans(self) -> list[Spans]:
@@ -141,6 +145,7 @@ class Scorebook:
             self._sketches = self._no_sketches()
             self._thresholds = ThresholdsSeen(sorted(self._known))
             self._unscored = UnscoredSeen()
+        self._newest = None
         self._drift.forget()
 
     def restored(self) -> None:
@@ -255,6 +260,7 @@ class Scorebook:
         if record.event_time < now - rolling.longest:
             return "late"
         arrival = now if appended is None else min(appended, now)
+        self._newest = max(arrival, self._newest or arrival)
         seen = self._dedup.see(record.id, record.content_hash, arrival)
         if seen is Seen.DUPLICATE:
             return "duplicate"
@@ -284,6 +290,7 @@ class Scorebook:
                     at = min(record.event_time, arrival)
                     if record.run != "live" or at < oldest or not is_new(record, arrival):
                         continue
+                    self._newest = max(arrival, self._newest or arrival)
                     segment = self._segment(record.segment)
                     rolling.add(record, segment, at, now)
                     counting.note(record, segment, at)

@@ -68,7 +68,8 @@ def run(settings: Settings, stopping: Stopping) -> None:
     ProcessCollector(registry=registry)
     Decoder(settings.decode)  # a mapping file that cannot be used is told now, not after the model and the broker
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
-    evaluator = build_evaluator(settings, registry)
+    pulse = Pulse(time.monotonic)
+    evaluator = build_evaluator(settings, registry, turned=lambda: pulse.beat("inference"))
     thresholds = thresholds_in_force(settings, evaluator.definitions)
     versions = versions_in_force(evaluator)
     topics = settings.topics
@@ -78,7 +79,6 @@ def run(settings: Settings, stopping: Stopping) -> None:
         outputs=(topics.scores, topics.flagged, topics.deadletter),
         versions=versions,
     )
-    pulse = Pulse(time.monotonic)
     holder: list[Scorer] = []
 
     def ready() -> tuple[bool, str]:

@@ -41,6 +41,10 @@ def uncounted(kind: str, number: int) -> None:
     """A `Count` that keeps nothing."""
 
 
+def _unheard() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class LocalEmbedder:
     """An `Embedder` over a network in this process. Calls from several threads wait for one another.
@@ -60,6 +64,8 @@ class LocalEmbedder:
     """Tokens that neighbouring windows share."""
     batch_tokens: int = BATCH_TOKENS
     count: Count = uncounted
+    turned: Callable[[], None] = _unheard
+    """Called after every batch: a very long text takes minutes, in which it shows that something moves."""
     process: int = field(default_factory=os.getpid)
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,6 +122,7 @@ class LocalEmbedder:
         vectors = np.empty((len(pieces), self.dimension), np.float32)
         for batch in batches([len(ids) for ids in pieces], self.batch_tokens):
             vectors[batch] = self.network.encode([pieces[i] for i in batch])
+            self.turned()
         for i in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
             self.count("recomputed", 1)
             vectors[i] = self.exact().encode([pieces[i]])[0]

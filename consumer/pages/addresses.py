@@ -10,11 +10,16 @@ from urllib.parse import quote, urlencode
 
 from consumer.case_filter import CaseFilter, moment
 from consumer.settings_rules import segment_conditions
+from metrics.flags import Fault, Flag
+from metrics.judge import Label
 
 PER_PAGE = 50
 GROUPINGS = ("question", "statement")
 LABELS = ("good", "bad", "none")
-_WORD = re.compile(r"[a-z0-9_]{1,60}")
+FLAGS = tuple(flag.value for flag in Flag)
+FAULTS = tuple(fault.value for fault in Fault)
+VERDICTS = tuple(label.value for label in Label)
+WHY = ("flagged", "audit")
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 _LONGEST = 500
 
@@ -131,12 +136,12 @@ def read_query(parameters: Iterable[tuple[str, str]]) -> Query:
     faults: list[str] = []
     query = Query(
         segment=_conditions("segment", values, faults),
-        flags=_words("flag", values, faults),
-        faults=_words("fault", values, faults),
-        verdicts=_words("verdict", values, faults),
-        why=_words("why", values, faults),
+        flags=_words("flag", FLAGS, values, faults),
+        faults=_words("fault", FAULTS, values, faults),
+        verdicts=_words("verdict", VERDICTS, values, faults),
+        why=_words("why", WHY, values, faults),
         labels=_conditions("labels", values, faults),
-        said=_labels(values, faults),
+        said=_words("label", LABELS, values, faults),
         since=last("from"),
         until=last("to"),
         text=last("q"),
@@ -168,7 +173,7 @@ def _conditions(name: str, values: Mapping[str, list[str]], faults: list[str]) -
     found: dict[str, str] = {}
     for value in values.get(name, ()):
         parts = [part for part in value.split(",") if part.partition("=")[2].strip() not in ("", "all")]
-        unreadable = [part for part in value.split(",") if part.strip() and "=" not in part]
+        unreadable = [part for part in value.split(",") if part.strip() not in ("", "all") and "=" not in part]
         if unreadable:
             faults.append(f"{name}: {value!r} must read name=value,name=value")
         elif parts:
@@ -179,18 +184,10 @@ def _conditions(name: str, values: Mapping[str, list[str]], faults: list[str]) -
     return found
 
 
-def _words(name: str, values: Mapping[str, list[str]], faults: list[str]) -> tuple[str, ...]:
+def _words(name: str, known: tuple[str, ...], values: Mapping[str, list[str]], faults: list[str]) -> tuple[str, ...]:
+    """Words of a closed list: a mistyped one must not look as if there were no cases."""
     words = [word.strip() for value in values.get(name, ()) for word in value.split(",") if word.strip()]
-    if not all(map(_WORD.fullmatch, words)):
-        faults.append(f"{name}: {', '.join(words)!r} is none of those that there are")
-        return ()
-    return tuple(dict.fromkeys(words))
-
-
-def _labels(values: Mapping[str, list[str]], faults: list[str]) -> tuple[str, ...]:
-    """What people said."""
-    found = _words("label", values, faults)
-    return tuple(label for label in found if _one_of("label", label, LABELS, faults))
+    return tuple(word for word in dict.fromkeys(words) if _one_of(name, word, known, faults))
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...], faults: list[str]) -> str:

@@ -100,12 +100,13 @@ def distribution(
 
 
 def share_below(histogram: Sequence[float], range_: Range, value: float) -> float | None:
-    """The weighted share of scores below `value`, its own bin counted by half; None without any."""
+    """The weighted share of scores in bins wholly below that of `value`: the lowest score is above nobody. None without
+    any."""
     total = sum(histogram)
     if total <= 0:
         return None
     bin_ = range_.bin_of(value)
-    return float((sum(histogram[:bin_]) + histogram[bin_] / 2) / total)
+    return float(sum(histogram[:bin_]) / total)
 
 
 def _runs(points: Sequence[Point]) -> list[list[tuple[int, Point]]]:

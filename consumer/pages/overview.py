@@ -31,6 +31,8 @@ from metrics.unscored_seen import Missed
 
 USUAL_SECONDS = 3600.0
 MOST_PARTS = 8
+SILENT_SECONDS = 120.0
+"""Without a score for so long it is said that none comes."""
 FEW = 30
 """Samples below which a rolling score says little."""
 
@@ -139,6 +141,8 @@ def overview(sources: Sources, window: str) -> Overview:
     dead_letters = sources.dead_letters()
     stored, labels, fault = _stored(sources)
     notes = list(_notes(progress, state, window, fault, dead_letters))
+    if shown:
+        notes += _silence(look)
     keys = sources.looks.book.segment_keys
     segments, silent = _segments(look, window, seconds, keys, sources) if shown else ([], [])
     corrected, counts = sources.looks.book.corrected(look.readings, look.shares) if shown else ([], [])
@@ -198,6 +202,23 @@ def _notes(progress: Progress | None, state: str, window: str, fault: str, lette
     if letters.fault:
         notes.append(f"How many events could not be read is not known: {letters.fault}.")
     return notes
+
+
+def _silence(look: Look) -> list[str]:
+    """Windows stand still when nothing comes; that they do must be seen beside them."""
+    if look.newest is None:
+        return ["No score has come yet: no scorer works, or there are no events."]
+    waited = look.at - look.newest
+    if waited <= SILENT_SECONDS:
+        return []
+    return [
+        f"No score has come for {_span(waited)}: the scorer is down or has stopped to get on, or there are no events. "
+        "What stands below is from before."
+    ]
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _stored(sources: Sources) -> tuple[int | None, Mapping[Said, int], str]:

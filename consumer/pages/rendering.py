@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from consumer.case_parts import FAULTS, SIGNS
 from consumer.contrast_words import subject, with_interval
 from consumer.pages.addresses import Query, case_address, trace_address
-from consumer.pages.texts import one_line, shown
+from consumer.pages.texts import one_line, shown, window_title
 from metrics.correction import MINIMUM
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
@@ -62,7 +62,8 @@ class Renderer:
             auto_reload=False,
         )
         environment.filters |= {
-            "shown": shown, "line": one_line, "words": words, "utc": utc, "machine": machine, "share": share,
+            "shown": shown, "line": one_line, "title": window_title,
+            "words": words, "utc": utc, "machine": machine, "share": share,
             "case": case_address, "trace": trace_address, "subject": subject, "with_interval": with_interval,
         }  # fmt: skip
         environment.globals |= {

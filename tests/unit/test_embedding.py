@@ -46,6 +46,15 @@ def embedder(network: ByteNetwork, exact: ByteNetwork | None = None, limit: int 
     return LocalEmbedder("bytes", "r1", 4, tokens, network, lambda: exact or network, 2, **more)  # type: ignore[arg-type]
 
 
+def test_a_long_text_shows_after_every_batch_that_something_moves() -> None:
+    network = ByteNetwork()
+    heard: list[int] = []
+    one = embedder(network, batch_tokens=32, turned=lambda: heard.append(len(network.calls)))
+    one.embed([Text("passage", "x" * 400)])
+    assert heard == list(range(1, len(network.calls) + 1))
+    assert len(heard) > 10
+
+
 # Field case 39: blank text is unscored, never embedded, never a zero vector.
 @pytest.mark.parametrize("blank", BLANKS)
 def test_blank_text_is_unscored_without_a_model_call(blank: str) -> None:

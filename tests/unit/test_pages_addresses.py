@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.case_filter import CaseFilter
-from consumer.pages.addresses import AddressError, Query, case_address, read_query
+from consumer.pages.addresses import FLAGS, VERDICTS, AddressError, Query, case_address, read_query
 
 NOW = 1_790_000_000.0
 
@@ -35,6 +35,10 @@ def test_all_segments_together_choose_nothing() -> None:
     assert asked("/cases?segment=app%3D%2Clang%3Dzh").segment == {"lang": "zh"}
 
 
+def test_all_chooses_nothing() -> None:
+    assert asked("/cases?segment=all").segment == asked("/cases?segment=app=all,lang=all").segment == {}
+
+
 def test_lists_may_be_repeated_or_have_commas() -> None:
     assert asked("/cases?fault=retrieval&fault=prompt").faults == asked("/cases?fault=retrieval,prompt").faults
 
@@ -43,7 +47,11 @@ def test_lists_may_be_repeated_or_have_commas() -> None:
     ("address", "said"),
     [
         ("/cases?segment=hr", "segment: 'hr' must read name=value"),
-        ("/cases?flag=<script>", "flag: '<script>' is none of those that there are"),
+        ("/cases?flag=<script>", "flag: '<script>' is none of faithfulness_low"),
+        ("/cases?flag=faithfulnes_low", "flag: 'faithfulnes_low' is none of"),
+        ("/cases?fault=nope", "fault: 'nope' is none of"),
+        ("/cases?verdict=supported,nope", "verdict: 'nope' is none of supported, contradicted, not_found"),
+        ("/cases?why=x", "why: 'x' is none of flagged, audit"),
         ("/cases?label=maybe", "label: 'maybe' is none of good, bad, none"),
         ("/cases?says=xyz", "says: 16 hex digits are expected"),
         ("/cases?before=nan", "before: 'nan' is no time in seconds"),
@@ -75,8 +83,8 @@ PLAIN = st.text("abcXYZ09-_.#&?/%+;'\"<> 中é", min_size=1).map(str.strip).filt
 QUERIES = st.builds(
     Query,
     segment=st.dictionaries(WORD, PLAIN, max_size=2),
-    flags=st.lists(WORD, unique=True, max_size=3).map(tuple),
-    verdicts=st.lists(WORD, unique=True, max_size=2).map(tuple),
+    flags=st.lists(st.sampled_from(FLAGS), unique=True, max_size=3).map(tuple),
+    verdicts=st.lists(st.sampled_from(VERDICTS), unique=True, max_size=2).map(tuple),
     text=PLAIN | st.just(""),
     said=st.sampled_from([(), ("good",), ("bad", "none")]),
     before=st.none() | st.floats(0, 2e9),

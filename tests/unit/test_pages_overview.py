@@ -116,6 +116,22 @@ def test_what_is_degraded_comes_first(sources: Sources) -> None:
     assert re.search(r"judge timeout</td><td>app helpdesk, lang en</td><td class=\"number\">4\d</td>", text)
 
 
+def test_a_scorer_that_sends_nothing_is_seen(sources: Sources) -> None:
+    newest = sources.looks.look("1h").newest
+    assert newest is not None
+    assert not any("No score has come" in note for note in overview(sources, "1h").notes)
+    late = Clock()
+    late.at = newest
+    book = Scorebook(SETTINGS, late)
+    silent = replace(sources, looks=Looks(book, lambda: 0.0), now=late)
+    assert any("No score has come yet" in note for note in overview(silent, "1h").notes)
+    record = score_record(1, newest, {"faithfulness": 1.0})
+    book.count(encode_record(record), newest)
+    late.at = newest + 600.0
+    silent = replace(sources, looks=Looks(book, lambda: 0.0), now=late)
+    assert any("No score has come for 10 min" in note for note in overview(silent, "1h").notes)
+
+
 def test_the_worst_segment_stands_next_to_all_and_the_silent_are_named(sources: Sources) -> None:
     found = overview(sources, "5m")
     assert [part.name for part in found.segments] == ["all segments", "app helpdesk, lang en"]
