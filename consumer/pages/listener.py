@@ -13,10 +13,11 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from consumer.case_store import CaseStoreError
 from consumer.health import ListenError
 from consumer.pages.entry import Entry, read_token
 from consumer.pages.rendering import Renderer, files
-from consumer.pages.routes import VISITOR, Routes
+from consumer.pages.routes import VISITOR, NotShown, Routes
 from consumer.pages.sources import Sources
 
 log = logging.getLogger(__name__)
@@ -151,6 +152,10 @@ class PageServer:
                 if found.status < 400:
                     raise
                 return await routes.fault(request, found.status, f"{found.reason}.")
+            except NotShown as why:
+                return await routes.fault(request, why.status, str(why))
+            except CaseStoreError as error:
+                return await routes.fault(request, 503, f"Case files cannot be read now: {error}.")
             except Exception:
                 log.exception("a page could not be made: %s", request.path)
                 return await routes.fault(request, 500, "This page could not be made; the log of the monitor says why.")

@@ -45,6 +45,14 @@ NO_STORE = (
 )
 
 
+class NotShown(Exception):
+    """A page with this status that says in one line why there is no other."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+
+
 class Routes:
     """The handlers of one listener."""
 
@@ -81,9 +89,7 @@ class Routes:
         return await self._page(request, "overview.html", page=found, usual=usual(windows))
 
     async def cases(self, request: web.Request) -> web.Response:
-        store = self._sources.store
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
+        store = self._store()
         try:
             query = read_query(request.query.items())
         except AddressError as error:
@@ -106,16 +112,9 @@ class Routes:
 
     async def case(self, request: web.Request) -> web.Response:
         reference = request.match_info["reference"]
-        store = self._sources.store
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
-        try:
-            found = await self._apart(lambda: store.find(reference))
-            if not found:
-                return await self.fault(request, 404, _unknown(reference))
-            view, near, label = await self._apart(lambda: self._view(store, found[0]))
-        except CaseStoreError as error:
-            return await self.fault(request, 503, f"Case files cannot be read now: {error}.")
+        store = self._store()
+        found = await self._find(store, reference)
+        view, near, label = await self._apart(lambda: self._view(store, found[0]))
         others = [case_key(case) for case in found[1:]]
         name = unquote(request.cookies.get(NAME_COOKIE, ""))[:BY_CHARACTERS]
         return await self._page(
@@ -136,33 +135,22 @@ class Routes:
     async def trace(self, request: web.Request) -> web.Response:
         """A trace id, an event id, or the digits that an exemplar shows of a long one."""
         reference = request.match_info["reference"]
-        store = self._sources.store
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
-        try:
-            found = await self._apart(lambda: store.find(reference))
-            if not found:
-                return await self.fault(request, 404, _unknown(reference))
-            if len(found) == 1:
-                raise web.HTTPFound(case_address(case_key(found[0])))
-            rows = await self._apart(lambda: rows_of(store, found))
-        except CaseStoreError as error:
-            return await self.fault(request, 503, f"Case files cannot be read now: {error}.")
+        store = self._store()
+        found = await self._find(store, reference)
+        if len(found) == 1:
+            raise web.HTTPFound(case_address(case_key(found[0])))
+        rows = await self._apart(lambda: rows_of(store, found))
         return await self._page(request, "trace.html", reference=reference, rows=rows)
 
     async def export(self, request: web.Request) -> web.StreamResponse:
         """The cases that match as events, one a line, as `groundwatch cases export` writes them."""
-        store = self._sources.store
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
+        store = self._store()
         try:
             query = read_query(request.query.items()).first_page()
             wanted = query.filter(self._sources.now())
             keys = await self._apart(lambda: store.keys(wanted))
         except AddressError as error:
-            return await self.fault(request, 400, f"{error}.")
-        except CaseStoreError as error:
-            return await self.fault(request, 503, f"Case files cannot be read now: {error}.")
+            raise NotShown(400, f"{error}.") from None
         answer = web.StreamResponse(
             headers={"Content-Disposition": 'attachment; filename="cases.jsonl"', "Cache-Control": "no-store"}
         )
@@ -185,9 +173,7 @@ class Routes:
         refused = self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
-        store, key, verdict = self._sources.store, request.match_info["key"], str(form.get("verdict", ""))
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
+        store, key, verdict = self._store(), request.match_info["key"], str(form.get("verdict", ""))
         visitor = request.get(VISITOR)
         by = visitor.name if visitor is not None and visitor.name else str(form.get("by", ""))
         work = partial(label_case, self._sources, store, key, verdict, by, str(form.get("note", "")))
@@ -211,10 +197,7 @@ class Routes:
         refused = self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
-        store = self._sources.store
-        key = request.match_info["key"]
-        if store is None:
-            return await self.fault(request, 503, NO_STORE)
+        store, key = self._store(), request.match_info["key"]
         if form.get("sure") != "yes":
             return await self.fault(request, 400, "Tick the box to say that the case shall be forgotten for good.")
         try:
@@ -283,6 +266,27 @@ class Routes:
         if not cookie:
             answer.set_cookie(FORM_COOKIE, given, httponly=True, samesite="Lax", secure=self._is_encrypted(request))
         return answer
+
+    def _store(self) -> CaseStore:
+        """
+        Raises:
+            NotShown: case files are not kept.
+        """
+        if self._sources.store is None:
+            raise NotShown(503, NO_STORE)
+        return self._sources.store
+
+    async def _find(self, store: CaseStore, reference: str) -> list[CaseFile]:
+        """One case file or more.
+
+        Raises:
+            NotShown: there is none.
+            CaseStoreError: Redis is away.
+        """
+        found = await self._apart(lambda: store.find(reference))
+        if not found:
+            raise NotShown(404, _unknown(reference))
+        return found
 
     def _refused(self, request: web.Request, form: Any) -> str:
         """Why a form is not obeyed; empty where it is."""
