@@ -28,7 +28,7 @@ class Stalled(Exception):
 @dataclass(slots=True)
 class Tally:
     asked: int = 0
-    """Records that were to be sent; the caller counts them."""
+    """Records handed to the client, and those that could not be."""
     delivered: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     """Not acknowledged, by what the client or the broker said."""
@@ -69,7 +69,7 @@ class Sender:
             raise Stalled(f"there is no topic {self.topic} at {self._servers}; {advice}")
 
     def put(self, value: bytes, key: bytes | None, headers: list[tuple[str, str | bytes | None]]) -> None:
-        """Queue one record; waits while the queue is full."""
+        """Queue one record; waits while the queue is full. Ctrl-C comes before it is counted or after it is queued."""
         if not self._waiting:
             self._progress = self._now()
         while True:
@@ -77,10 +77,12 @@ class Sender:
                 with self._interrupts.held():
                     self._producer.produce(self.topic, value, key, headers=headers, on_delivery=self._done)
                     self._waiting += 1
+                    self.tally.asked += 1
             except BufferError:
                 self._turn(SLICE_SECONDS)
                 continue
             except KafkaException as error:
+                self.tally.asked += 1
                 self.tally.lost[error.args[0].str()] += 1
                 return
             self._turn(0)

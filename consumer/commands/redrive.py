@@ -62,7 +62,6 @@ def command(
                 for record in reader.records(topics.deadletter):
                     redriven = chooser.choose(read_letter(record))
                     if redriven is not None and sender is not None:
-                        sender.tally.asked += 1
                         sender.put(redriven.value, redriven.key, [*redriven.headers])
                 if sender is not None:
                     sender.finish()

@@ -23,6 +23,8 @@ from consumer.settings import Settings
 TOLD_SECONDS = 10.0
 """Between two lines of progress where there is no terminal."""
 _NO_ID = "\x00"
+_Addressed = tuple[bytes | None, list[tuple[str, str | bytes | None]]]
+"""Key and headers of a record."""
 
 
 @click.command("send")
@@ -96,7 +98,7 @@ class _Identify:
         self._key = key
         self._header = header
 
-    def __call__(self, value: bytes) -> tuple[bytes | None, list[tuple[str, str | bytes | None]]]:
+    def __call__(self, value: bytes) -> _Addressed:
         if not self._key and not self._header:
             return None, []
         try:
@@ -109,9 +111,9 @@ class _Identify:
         return event_id if self._key else None, [(self._header, event_id)] if self._header else []
 
 
-def _send(sender: Sender, line: Line, identify: _Identify) -> None:
-    sender.tally.asked += 1
+def _send(sender: Sender, line: Line, identify: Callable[[bytes], _Addressed]) -> None:
     if line.value is None:
+        sender.tally.asked += 1
         sender.tally.lost["longer than decode.max_bytes"] += 1
         return
     sender.put(line.value, *identify(line.value))
