@@ -6,7 +6,7 @@ SHELL := bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help demo test test-full test-alerting test-llm check bench soak setup lock
+.PHONY: help demo test test-full test-llm check bench soak setup lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1	\2/' | expand -t 18
@@ -17,15 +17,11 @@ demo: ## the main job on embedded services, with an incident
 
 test: ## the tests that take less than ten minutes together
 	@tools/setup dev
-	@$(BIN)/python -m pytest -m "not full and not soak and not llm and not alerting" $(ARGS)
+	@$(BIN)/python -m pytest -m "not full and not soak and not llm" $(ARGS)
 
-test-full: ## the slow tests: faults, rebalances, kills, memory
+test-full: ## the slow tests: faults, rebalances, kills, memory, alerts end to end, the browser
 	@tools/setup dev
-	@$(BIN)/python -m pytest -m "full and not soak and not llm and not alerting" $(ARGS)
-
-test-alerting: ## one test of everything in real time, on a quiet machine: faults, and the alerts that come of them
-	@tools/setup dev
-	@$(BIN)/python -m pytest -s -m alerting $(ARGS)
+	@$(BIN)/python -m pytest -m "full and not soak and not llm" $(ARGS)
 
 test-llm: ## tests against a real model, served at GROUNDWATCH_TEST_LLM=http://HOST:PORT/v1
 	@tools/setup dev

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from consumer.settings_source import load
 from consumer.topics import create_topics
 from deploy.prometheus.generate import RULES, files
 from deploy.prometheus.table import TABLE, Table, read_table
+from metrics.event import Event
 from tests.processes import Running, groundwatch, wait_until
 from tests.prometheus_server import Receiver, Server, alertmanager, prometheus, webhook
 
@@ -51,19 +52,22 @@ class Traffic:
     client: Client
     rate: float
     fault: Fault = Fault.NONE
+    logged: Callable[[Event], Event] = lambda event: event
+    """What becomes of an event before it is logged."""
 
     def run(self, stop: threading.Event) -> None:
         desk = HelpDesk(load_documents(), seed=7)
         due = time.monotonic()
         while not stop.wait(max(0.0, due - time.monotonic())):
-            self.client.log(desk.handle(self.fault, time.time()).event)
+            self.client.log(self.logged(desk.handle(self.fault, time.time()).event))
             due += 1 / self.rate
 
 
 @dataclass
 class Stack:
-    """Everything that runs; `redis_urls` are those of cache and cases."""
+    """Everything that runs; `environment` holds the settings, for commands that join in."""
 
+    environment: Mapping[str, str]
     table: Table
     scorer: Running
     monitor: Running
@@ -135,21 +139,21 @@ def stack(
     binaries: Mapping[str, str],
     tag: str,
     *,
-    cache: str,
-    cases: str,
+    cache_url: str,
+    cases_url: str,
     rate: float,
     metrics: Sequence[str],
     **sections: Mapping[str, Any],
 ) -> Iterator[Stack]:
     """Everything, with calm traffic, from the moment that the first score is counted.
 
-    `binaries`: of `prometheus` and `alertmanager`; `cache` and `cases` are the URLs of two Redis; `rate`: answers a
+    `binaries`: of `prometheus` and `alertmanager`; `cache_url` and `cases_url` are two Redis; `rate`: answers a
     second, of which the scorer makes `metrics`; `sections`: more settings.
     """
     addresses = {name: f"127.0.0.1:{free_port()}" for name in ("scorer", "monitor")}
     own = environment(
         bootstrap, tag,
-        redis={"cache_url": cache, "cases_url": cases},
+        redis={"cache_url": cache_url, "cases_url": cases_url},
         scoring={"metrics": list(metrics)},
         **{f"metrics__{name}": {"listen": address} for name, address in addresses.items()},
         **sections,
@@ -181,7 +185,7 @@ def stack(
         config = prometheus_config(table, rules, addresses["scorer"], addresses["monitor"], manager.address)
         server = within.enter_context(prometheus(binaries["prometheus"], folder / "prometheus", config))
         wait_until(lambda: server.query("sum(up)")[:1] == [({}, 2.0)], 60, "both workers are scraped")
-        yield Stack(table, workers["scorer"], workers["monitor"], server, manager, receiver, traffic)
+        yield Stack(own, table, workers["scorer"], workers["monitor"], server, manager, receiver, traffic)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from tests.alerting_stack import CACHE_OPTIONS, SCALE, WINDOWS, Redis, Stack, re
 from tests.processes import wait_until
 from tests.prometheus_server import Told
 
-pytestmark = [pytest.mark.alerting, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 RATE = 4.0
 METRICS = ("faithfulness", "topic_similarity")
@@ -54,7 +54,14 @@ def test_a_lost_redis_and_an_incident_are_told_in_time_each_by_its_own_alert(
         redis(tmp_path, *CACHE_OPTIONS) as cache,
         redis(tmp_path) as cases,
         stack(
-            tmp_path, kafka, alerting_binaries, tag, cache=cache.url, cases=cases.url, rate=RATE, metrics=METRICS
+            tmp_path,
+            kafka,
+            alerting_binaries,
+            tag,
+            cache_url=cache.url,
+            cases_url=cases.url,
+            rate=RATE,
+            metrics=METRICS,
         ) as running,
     ):
         calm(running)

@@ -14,7 +14,7 @@ from tests.integration.judge_server import Answer, Call, JudgeServer, in_form, j
 from tests.integration.test_alerting import METRICS, QUALITY, RATE, SETTLE, calm
 from tests.processes import wait_until
 
-pytestmark = [pytest.mark.alerting, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 JUDGE = {"GroundwatchJudgeFailing"}
 MISSING = {"GroundwatchCoverageLow", "GroundwatchNoScores"}
@@ -41,8 +41,8 @@ def test_a_failing_judge_is_told_as_such_and_no_fall_of_quality(
             kafka,
             alerting_binaries,
             uuid.uuid4().hex[:8],
-            cache=cache.url,
-            cases=cases.url,
+            cache_url=cache.url,
+            cases_url=cases.url,
             rate=RATE,
             metrics=METRICS,
             judge={**judge.settings(), "cache": False},
