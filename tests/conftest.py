@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
+
+# As in the monitor: two threads that solve small systems in turn with other processes take a hundred times as long.
+# Before any test imports numpy, which reads it once.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
