@@ -47,7 +47,7 @@ def test_who_waits_for_a_broker_says_so_and_leaves_at_once_with_0(
         began = time.monotonic()
         running.process.send_signal(number)
         assert running.process.wait(10) == 0
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 5.0
         assert "Traceback" not in running.log.read_text()
 
 

@@ -119,7 +119,7 @@ def test_slow_server_is_given_up_at_the_deadline(server: tuple[Server, str]) -> 
     state.delay = 3.0
     started = time.monotonic()
     assert one.embed(passages("a")) == [Unscored(Reason.EMBEDDER_ERROR)]
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 2.5
 
 
 def test_refused_text_costs_only_its_own_score(server: tuple[Server, str]) -> None:

@@ -93,7 +93,7 @@ def test_beyond_the_room_answers_are_busy_at_once() -> None:
     with pool_over(Scripted(lambda e: free.wait(5) and None)) as pool:
         begun = time.monotonic()
         results = submitted(pool, range(100))
-        assert time.monotonic() - begun < 0.2
+        assert time.monotonic() - begun < 2
         assert len(results) == 96
         assert {outcome for _, outcome in results} == {Unscored(Reason.JUDGE_BUSY)}
         free.set()
