@@ -14,6 +14,7 @@ import orjson
 
 from consumer.case_file import CaseFile, CaseStatement
 from consumer.case_parts import worst_first
+from consumer.event_ids import forms_of
 
 SEARCHED = 20_000
 """Characters of a case that a text filter looks at."""
@@ -172,12 +173,14 @@ def newest_matching(
 
 
 def named(cases: Iterable[CaseFile], reference: str) -> list[CaseFile]:
-    """Those of `cases` that `reference` names: an event id, a trace id, a case key, or the digits that an exemplar on
-    /metrics shows of a long id. Newest event first: one id may have had several contents."""
+    """Those of `cases` that `reference` names: an event id or a trace id (as it was logged, or as the record has it), a
+    case key, or the digits that an exemplar on /metrics shows of a long id. Newest event first: one id may have had
+    several contents."""
+    wanted = {reference, *forms_of(reference)}
 
     def is_named(case: CaseFile) -> bool:
         names = [name for name in (case.record.id, case.record.trace_id) if name]
-        return reference in (*names, *map(name_digest, names), case_key(case))
+        return not wanted.isdisjoint((*names, *map(name_digest, names), case_key(case)))
 
     return _newest_first({case_key(case): case for case in cases if is_named(case)}.values())
 

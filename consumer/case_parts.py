@@ -35,11 +35,17 @@ def answer_pieces(answer: str, statements: tuple[CaseStatement, ...]) -> list[tu
     return pieces
 
 
+def without_text(case: CaseFile) -> bool:
+    """The broker refused all of its text."""
+    return case.truncated and case.question is None and case.answer is None
+
+
 def verdict_counts(case: CaseFile) -> dict[str, int]:
-    """Statements by verdict, worst first."""
-    return {
-        label: sum(s.label == label for s in case.statements) for label in ("contradicted", "not_found", "supported")
-    }
+    """Statements by verdict, worst first; of a case without its text, as they were counted before."""
+    labels = ("contradicted", "not_found", "supported")
+    if without_text(case):
+        return {label: case.record.statements.get(label, 0) for label in labels}
+    return {label: sum(s.label == label for s in case.statements) for label in labels}
 
 
 def worst_first(statements: tuple[CaseStatement, ...]) -> list[tuple[int, CaseStatement]]:

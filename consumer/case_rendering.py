@@ -14,7 +14,7 @@ import click
 
 from consumer.case_file import CaseChunk, CaseEvidence, CaseFile
 from consumer.case_filter import case_key
-from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, worst_first
+from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, without_text, worst_first
 from consumer.inert_text import inert, inert_lines
 from consumer.label import Label
 from consumer.terminal_text import shortened, wrapped
@@ -64,12 +64,19 @@ def _head(case: CaseFile) -> Iterator[str]:
     if record.run != "live":
         yield f"  run {inert(record.run)}: not part of the live gauges"
     if case.truncated:
-        yield click.style("  shortened: the broker refused the whole; some text is missing", fg="yellow")
+        yield click.style(f"  {_left_out(case)}", fg="yellow")
     if case.statements_left_out:
         left_out = (
             f"  {case.statements_left_out:,} statements beyond the first {len(case.statements):,} were not judged"
         )
         yield click.style(left_out, fg="yellow")
+
+
+def _left_out(case: CaseFile) -> str:
+    if without_text(case):
+        return "shortened: the broker refused the whole for its size; all text is missing"
+    missing = sum(chunk.text is None for chunk in case.contexts)
+    return f"shortened: the broker refused the whole for its size; {missing} of {len(case.contexts)} passages lack text"
 
 
 def _why(case: CaseFile) -> Iterator[str]:

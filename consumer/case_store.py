@@ -7,6 +7,7 @@ even if no process of ours runs any more.
 from __future__ import annotations
 
 import logging
+import secrets
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ from consumer.case_filter import (
     signature,
     terms_of,
 )
+from consumer.event_ids import forms_of
 from consumer.label import VERDICTS, Label, LabelChange, Verdict, decode_label, encode_label
 from consumer.logs import one_line, without_credentials
 from consumer.record import RecordRejected
@@ -180,10 +182,11 @@ class CaseStore:
         return [case for key, body in zip(keys, bodies, strict=True) if (case := _decoded(key, body)) is not None]
 
     def find(self, reference: str) -> list[CaseFile]:
-        """The cases that `reference` names: an event id, a trace id, a case key, or the 32 digits that an exemplar on
-        /metrics shows of a long id. Newest event first: one id may have had several contents."""
+        """The cases that `reference` names: an event id or a trace id (as it was logged, or as the record has it), a
+        case key, or the 32 digits that an exemplar on /metrics shows of a long id. Newest event first: one id may have
+        had several contents."""
         keys = {reference} if _is_hex(reference, 48) else set()
-        digests = [name_digest(reference), *([reference] if _is_hex(reference, 32) else [])]
+        digests = [*map(name_digest, forms_of(reference)), *([reference] if _is_hex(reference, 32) else [])]
         with self._asking():
             for digest in digests:
                 found: Any = self._client.zrangebylex(f"{PREFIX}names", f"[{digest}", f"({digest}g", 0, SAME_NAME)
@@ -240,6 +243,24 @@ class CaseStore:
         wanted = {case_key(case) for case in cases}
         found = {key_of(label.id, label.content_hash): label for label in map(_label, bodies) if label is not None}
         return {key: label for key, label in found.items() if key in wanted}
+
+    def shared_secret(self) -> bytes:
+        """32 bytes, made by whoever asks first, the same for everybody who may read the cases."""
+        with self._asking():
+            self._client.set(f"{PREFIX}secret", secrets.token_bytes(32), nx=True)
+            found: Any = self._client.get(f"{PREFIX}secret")
+        return bytes(found or b"")
+
+    def keep_changes(self, changes: bytes) -> None:
+        """In place of those that were kept before; for as long as case files."""
+        with self._asking():
+            self._client.set(f"{PREFIX}changes", changes, ex=int(self._ttl))
+
+    def kept_changes(self) -> bytes | None:
+        """What `keep_changes` was given last."""
+        with self._asking():
+            found: Any = self._client.get(f"{PREFIX}changes")
+        return None if found is None else bytes(found)
 
     def newest_labels(self, verdict: Verdict, limit: int) -> list[Label]:
         """The latest labels of that verdict, newest first, whether their cases are still there or not."""

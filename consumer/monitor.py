@@ -71,14 +71,17 @@ class Monitor:
         partitions: tuple[int, ...],
         now: Callable[[], float],
         monotonic: Callable[[], float],
+        looks: tuple[Callable[[], None], ...] = (),
     ) -> None:
-        """`partitions`: all that the score topic has. `now` is wall-clock time, `monotonic` measures waiting."""
+        """`partitions`: all that the score topic has. `now` is wall-clock time, `monotonic` measures waiting. `looks`
+        are called every few seconds, each in a thread, while this monitor is the active one."""
         self._settings = settings
         self._book = book
         self._pulse = pulse
         self._partitions = partitions
         self._now = now
         self._monotonic = monotonic
+        self._looks = looks
         self._exposition = Exposition(book.segment_keys, version)
         self._watch = Watch(STILL_SECONDS, settings.monitor.rebuild_deadline_seconds + STILL_SECONDS)
         self._offsets: Offsets | None = None
@@ -157,7 +160,7 @@ class Monitor:
             app.on_partitions_assigned.connect(self._assigned)
             app.on_partitions_revoked.connect(self._revoked)
             explainer = Explainer(self._settings, self._book, self._now, stop.is_set)
-            looks = (self._book.attend, explainer.attend)
+            looks = (self._book.attend, explainer.attend, *self._looks)
             statistics = asyncio.gather(*(attending(look, self._rebuilt, stop) for look in looks))
             try:
                 await app.start()

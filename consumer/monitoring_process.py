@@ -18,6 +18,7 @@ from consumer.access import AccessDenied, check_reading
 from consumer.baselines import read_baseline
 from consumer.case_reader import keeping_cases
 from consumer.case_store import CaseStoreError, open_store
+from consumer.change_memory import ChangeMemory
 from consumer.health import HealthServer, ListenError, Pulse
 from consumer.heap import keep_heap_small
 from consumer.label_reader import reading_labels
@@ -82,7 +83,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
     )
     with (
         HealthServer(settings.metrics.monitor.listen, registry, healthy=pulse.check, ready=ready) as server,
-        serving_pages(sources),
+        serving_pages(sources, pulse, registry, time.monotonic),
     ):
         log.info(
             "groundwatch %s monitor: topic %s, windows %s, group %s, metrics on http://%s/metrics",
@@ -149,8 +150,9 @@ async def _monitor(
     stop.on_asked(lambda: loop.call_soon_threadsafe(stopping.set))
     if stop.asked.is_set():
         return
+    looks = (ChangeMemory(open_store(settings), book).attend,) if settings.redis.cases_url else ()
     monitor = Monitor(
-        settings, book, pulse, version=own, partitions=partitions, now=time.time, monotonic=time.monotonic
+        settings, book, pulse, version=own, partitions=partitions, now=time.time, monotonic=time.monotonic, looks=looks
     )
     holder.append(monitor)
     await monitor.run(stopping)

@@ -6,7 +6,6 @@ still seen to change it. Tokens are numbered per event and mean nothing across e
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import regex
 
 from consumer import settings
 from consumer.decoding.reasons import DecodeError, Refusal
+from consumer.event_ids import REDACTED, redacted_id
 from consumer.redacting.own_patterns import compile_pattern
 from consumer.redacting.personal_data import find_personal_data
 from consumer.redacting.spans import Span
@@ -24,7 +24,6 @@ from metrics.event import Chunk, Event, Turn
 PATTERN_BUDGET_SECONDS: Final = 0.25
 """For a user's own patterns, per event; beyond it the event is refused rather than let out unredacted."""
 _TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]*)-([0-9]{1,6})\]")
-_HASHED = "redacted-"
 _MOST_PASSES = 8
 
 
@@ -173,9 +172,9 @@ def _redacted(text: str, find: Callable[[str], list[Span]], tokens: _Tokens) -> 
 
 
 def _redacted_id(value: str, find: _Finder) -> str:
-    if value.startswith(_HASHED) or not find.spans_in_name(value):
+    if value.startswith(REDACTED) or not find.spans_in_name(value):
         return value
-    return _HASHED + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return redacted_id(value)
 
 
 def _merged(spans: list[Span], text: str) -> list[Span]:

@@ -170,6 +170,11 @@ class Scorebook:
         with self._lock:
             return self._changes.recent()
 
+    def recall(self, changes: Iterable[Change]) -> None:
+        """Show changes that an earlier process found."""
+        with self._lock:
+            self._changes.recall(changes)
+
     def explain(self, change: Change, contrast: Contrast) -> None:
         """Keep with one of `changes` what explains it."""
         with self._lock:

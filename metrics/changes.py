@@ -7,7 +7,7 @@ is given n times as long.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from metrics.answer import ALL, Answer, Key, Segment
@@ -66,6 +66,17 @@ class Changes:
     def recent(self) -> tuple[Change, ...]:
         """The latest changes, oldest first."""
         return tuple(self._recent)
+
+    def recall(self, changes: Iterable[Change]) -> None:
+        """Changes that an earlier process found, of known segments; they are not counted again."""
+        known = {_identity(change): change for change in self._recent}
+        told = [change for change in changes if change.segment in self.segments and _identity(change) not in known]
+        ordered = sorted((*told, *self._recent), key=lambda change: change.shift.found)
+        self._recent = deque(ordered, maxlen=RECENT)
+        for change in told:
+            series = change.metric, change.segment
+            self.totals.setdefault(series, 0)
+            self.latest[series] = max(self.latest.get(series, 0.0), change.shift.found)
 
     def explain(self, change: Change, contrast: Contrast) -> None:
         """Keep with a change (as `recent` gave it) what explains it; one that is forgotten by now is left alone."""
@@ -185,3 +196,7 @@ class Changes:
             self._recent.append(Change(segment, metric, definition, shift))
             self.totals[metric, segment] = self.totals.get((metric, segment), 0) + 1
             self.latest[metric, segment] = max(self.latest.get((metric, segment), 0.0), shift.found)
+
+
+def _identity(change: Change) -> tuple[object, ...]:
+    return change.segment, change.metric, change.definition, change.shift.found

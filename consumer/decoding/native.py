@@ -11,7 +11,8 @@ from typing import Any
 
 from consumer.decoding.mapping import folded
 from consumer.decoding.reasons import DecodeError, Refusal
-from consumer.decoding.scalars import EARLIEST, LATEST, MAX_ID, MAX_LABEL, MAX_LABEL_NAME, MAX_LABELS, quantised
+from consumer.decoding.scalars import EARLIEST, LATEST, MAX_LABEL, MAX_LABEL_NAME, MAX_LABELS, quantised
+from consumer.event_ids import MAX_ID
 from metrics.event import Chunk, Event, Turn
 
 NATIVE = "native"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,11 +9,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from consumer.decoding.reasons import Repair
+from consumer.event_ids import MAX_ID, long_id
 
 EARLIEST = 1_000_000_000.0
 LATEST = 4_100_000_000.0
 """Times outside 2001-09-09 .. 2099-12-03 are absurd; so a number's unit follows from its range."""
-MAX_ID = 256
 MAX_LABELS = 64
 MAX_LABEL_NAME = 128
 MAX_LABEL = 1024
@@ -124,7 +123,7 @@ def read_id(value: Any, repairs: list[str]) -> str | None:
         return None
     if len(text) > MAX_ID:
         repairs.append(Repair.LONG_ID)
-        return "sha256-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return long_id(text)
     return text or None
 
 

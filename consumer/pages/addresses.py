@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
 from consumer.case_filter import CaseFilter, moment
 from consumer.settings_rules import segment_conditions
+from metrics.answer import OTHER
+from metrics.exposition import label_name
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 
@@ -119,8 +121,9 @@ class Query:
         return bool(replace(self.first_page(), group="").parameters())
 
 
-def read_query(parameters: Iterable[tuple[str, str]]) -> Query:
-    """The query of an address. Parameters that nobody knows are ignored: other tools add their own.
+def read_query(parameters: Iterable[tuple[str, str]], keys: Collection[str]) -> Query:
+    """The query of an address. Parameters that nobody knows are ignored: other tools add their own. `keys`: those of
+    segments; as labels of series they may have another name, by which alerts call them.
 
     Raises:
         AddressError: a value that cannot be.
@@ -151,9 +154,27 @@ def read_query(parameters: Iterable[tuple[str, str]]) -> Query:
         before=_number(last("before"), faults),
         skip=int(last("skip")) if last("skip").isdecimal() and len(last("skip")) < 7 else 0,
     )
+    of_series = {label_name(key): key for key in keys}
+    query = replace(query, segment={of_series.get(name, name): value for name, value in query.segment.items()})
+    faults += [
+        f"segment: {name!r} is no key of a segment (there are: {', '.join(keys)}); by another label it is "
+        f"labels={name}={value}"
+        for name, value in query.segment.items()
+        if name not in keys
+    ]
     if faults:
         raise AddressError("; ".join(faults))
     return query
+
+
+def unlisted(segment: Mapping[str, str], allow: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each value of a segment that records get no longer, or never did."""
+    return [
+        f"segment: {name}={value} is not in segments.allow (there are: {', '.join((*allow[name], OTHER))}), "
+        "so no case has it but those from before a change of the settings"
+        for name, value in segment.items()
+        if value not in (*allow[name], OTHER)
+    ]
 
 
 def case_address(reference: str) -> str:

@@ -79,6 +79,7 @@ class CaseView:
     passages: list[PassageView]
     scores: list[ScoreView]
     trace: str
+    passages_left_out: int
 
 
 def case_view(
@@ -97,6 +98,7 @@ def case_view(
         _passages(case),
         _scores(case, spans, keys, baseline),
         trace_link.replace("{trace_id}", quote(trace, safe="")) if trace and trace_link else "",
+        sum(chunk.text is None for chunk in case.contexts),
     )
 
 

@@ -39,13 +39,23 @@ class Visitor:
 class Entry:
     """The rules of one listener. All comparisons of secrets take the same time whatever is wrong."""
 
-    def __init__(self, pages: Pages, token: str, now: Callable[[], float] = time.time) -> None:
-        """`token`: empty where there is none. `now` is wall-clock time."""
+    def __init__(
+        self,
+        pages: Pages,
+        token: str,
+        now: Callable[[], float] = time.time,
+        shared_secret: Callable[[], bytes | None] = lambda: None,
+    ) -> None:
+        """`token`: empty where there is none. `now` is wall-clock time. `shared_secret`: what forms are signed with
+        where there is no token, the same for every monitor; None while it cannot be had."""
         self.guarded = pages.guarded
         self.takes_token = bool(token)
         self._token = token.encode()
-        # What is signed with the token stays good when the monitor is restarted, or another one takes over.
-        self._key = hashlib.sha256(b"groundwatch pages\0" + self._token).digest() if token else secrets.token_bytes(32)
+        # What is signed with the token stays good when the monitor is restarted, or another one takes over. So do
+        # forms without a token, where there is a shared secret.
+        self._key = _derived(self._token) if token else secrets.token_bytes(32)
+        self._shared_secret = shared_secret
+        self._form_key = self._key if token else None
         self._header = pages.user_header
         self._proxies = [ipaddress.ip_network(network) for network in pages.proxies]
         self._hosts = frozenset(host.casefold() for host in pages.hosts)
@@ -98,8 +108,11 @@ class Entry:
         return good and until.isdecimal() and int(until) > self._now()
 
     def form_key(self, cookie: str) -> str:
-        """What a form must carry for the browser that holds this cookie: no other site can read or guess it."""
-        return self._signed("form", cookie)
+        """What a form must carry for the browser that holds this cookie: no other site can read or guess it. The first
+        time it may wait for the shared secret."""
+        if self._form_key is None and (secret := self._shared_secret()) is not None:
+            self._form_key = _derived(secret)
+        return _signature(self._form_key or self._key, "form", cookie)
 
     def may_post(self, cookie: str, given: str, host: str, origin: str | None) -> bool:
         """Does a form come from a page of ours? (`Origin` is `null` from a page that sends no referrer, as ours do.)"""
@@ -113,7 +126,15 @@ class Entry:
         return name == host.casefold() or _without_port(name) in self._hosts
 
     def _signed(self, purpose: str, text: str) -> str:
-        return hmac.new(self._key, f"{purpose}\0{text}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+        return _signature(self._key, purpose, text)
+
+
+def _derived(secret: bytes) -> bytes:
+    return hashlib.sha256(b"groundwatch pages\0" + secret).digest()
+
+
+def _signature(key: bytes, purpose: str, text: str) -> str:
+    return hmac.new(key, f"{purpose}\0{text}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 def new_form_cookie() -> str:

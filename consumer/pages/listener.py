@@ -12,13 +12,17 @@ from contextlib import contextmanager
 from urllib.parse import urlencode
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from consumer.case_store import CaseStoreError
-from consumer.health import ListenError
+from consumer.health import ListenError, Pulse
 from consumer.pages.entry import Entry, read_token
 from consumer.pages.rendering import Renderer, files
 from consumer.pages.routes import VISITOR, NotShown, Routes
 from consumer.pages.sources import Sources
+from metrics.exposition import PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +31,10 @@ FORM_BYTES = 64 * 1024
 AGAIN_SECONDS = 5.0
 """How often an address that another process holds is tried again: a standby beside an active monitor takes it over."""
 STOP_SECONDS = 3.0
+LOOP = "pages"
+BEAT_SECONDS = 1.0
+LATE_SECONDS = 10.0
+"""A loop that has not turned for so long serves nobody."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -45,18 +53,22 @@ OPEN = ("/login", "/static/")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class PageServer:
+class PageServer(Collector):
     """Serves from `start` until `close`."""
 
-    def __init__(self, sources: Sources) -> None:
-        """
+    def __init__(self, sources: Sources, pulse: Pulse, monotonic: Callable[[], float]) -> None:
+        """`pulse` is told that the loop turns; `monotonic` measures how long it has not.
+
         Raises:
             EntryError: the token cannot be read.
         """
         self._sources = sources
         pages = sources.settings.pages
         self._listen = pages.listen
-        self._entry = Entry(pages, read_token(pages), sources.now)
+        self._entry = Entry(pages, read_token(pages), sources.now, self._shared_secret)
+        self._pulse = pulse
+        self._monotonic = monotonic
+        self._beaten: float | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._first_try = threading.Event()
@@ -70,6 +82,7 @@ class PageServer:
         Raises:
             ListenError: the address is none of this machine's, or may not be listened on. A taken one is waited for.
         """
+        self._pulse.beat(LOOP)
         self._thread.start()
         self._first_try.wait()
         if self._fault is not None:
@@ -80,11 +93,28 @@ class PageServer:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(STOP_SECONDS)
 
+    def collect(self) -> Iterator[Metric]:
+        """For /metrics: are the pages served? Called in another thread."""
+        turned = self._beaten is not None and self._monotonic() - self._beaten < LATE_SECONDS
+        up = GaugeMetricFamily(f"{PREFIX}pages_up", "1 while the pages are served, 0 while nobody listens or answers.")
+        up.add_metric([], float(turned and bool(self.address) and self._thread.is_alive()))
+        yield up
+
+    def _shared_secret(self) -> bytes | None:
+        if self._sources.store is None:
+            return None
+        try:
+            return self._sources.store.shared_secret() or None
+        except CaseStoreError as error:
+            log.info("forms hold until this monitor ends, for their secret cannot be read: %s", error)
+            return None
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
         except Exception:
+            # No beat comes any more: /healthz will say so.
             log.exception("the pages are not served any more")
         finally:
             self._first_try.set()
@@ -94,11 +124,20 @@ class PageServer:
         with ThreadPoolExecutor(THREADS, "pages") as threads:
             runner = web.AppRunner(self._app(threads), access_log=None, handle_signals=False, shutdown_timeout=1.0)
             await runner.setup()
+            beating = asyncio.ensure_future(self._beat())
             try:
                 if await self._listening(runner):
                     await self._stop.wait()
             finally:
+                beating.cancel()
                 await runner.cleanup()
+        self._pulse.end(LOOP)
+
+    async def _beat(self) -> None:
+        while True:
+            self._beaten = self._monotonic()
+            self._pulse.beat(LOOP)
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def _listening(self, runner: web.AppRunner) -> bool:
         """False where it was told to stop, or cannot, before it could listen."""
@@ -180,8 +219,11 @@ async def _with_headers(_request: web.Request, response: web.StreamResponse) -> 
 
 
 @contextmanager
-def serving_pages(sources: Sources) -> Iterator[None]:
-    """The pages are served meanwhile; where `pages.listen` is empty, one line says that they are not.
+def serving_pages(
+    sources: Sources, pulse: Pulse, registry: CollectorRegistry, monotonic: Callable[[], float]
+) -> Iterator[None]:
+    """The pages are served meanwhile, and `registry` tells whether they are; where `pages.listen` is empty, one
+    line says that they are not.
 
     Raises:
         EntryError: the token cannot be read.
@@ -191,8 +233,9 @@ def serving_pages(sources: Sources) -> Iterator[None]:
         log.info("no pages: pages.listen is empty")
         yield
         return
-    server = PageServer(sources)
+    server = PageServer(sources, pulse, monotonic)
     server.start()
+    registry.register(server)
     try:
         yield
     finally:

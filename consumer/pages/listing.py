@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from consumer.case_file import CaseFile, CaseStatement
@@ -12,6 +12,7 @@ from consumer.case_parts import verdict_counts
 from consumer.case_store import CaseStore
 from consumer.label import Label
 from consumer.pages.addresses import PER_PAGE, Query
+from consumer.pages.short_cases import few_at_a_time, shortened
 
 GROUPED = 5000
 """The newest so many cases that match are put into groups."""
@@ -20,8 +21,8 @@ _KIND = {"question": "asks", "statement": "says"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case of a list. `worst`: its worst statement, where one is wrong; `label`: what a person said; `says`, `asks`:
-    the digests, and how many cases in all share them."""
+    """A case of a list, without most of its text. `worst`: its worst statement, where one is wrong; `label`: what a
+    person said; `says`, `asks`: the digests, and how many cases in all share them."""
 
     key: str
     case: CaseFile
@@ -46,13 +47,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """`next`: where the page goes on, if it does. `looked_at`: cases that were put into groups, 0 for a plain list."""
+    """`next`: where the page goes on, if it does. `looked_at`: cases that were put into groups, 0 for a plain list;
+    `more`: there are older ones. `in_all`: groups on all pages."""
 
     rows: list[Row]
     groups: list[Group]
     next: Query | None
     looked_at: int = 0
     more: bool = False
+    in_all: int = 0
 
 
 def listed(store: CaseStore, query: Query, now: float) -> Listing:
@@ -66,29 +69,33 @@ def listed(store: CaseStore, query: Query, now: float) -> Listing:
     if query.group:
         return _grouped(store, query, store.keys(wanted, GROUPED + 1))
     keys = store.keys(wanted, query.skip + PER_PAGE + 1)
-    cases = store.get(keys[query.skip : query.skip + PER_PAGE])
+    rows = rows_of(store, few_at_a_time(store, keys[query.skip : query.skip + PER_PAGE]))
     more = len(keys) > query.skip + PER_PAGE
-    return Listing(rows_of(store, cases), [], _next(query, cases) if more and cases else None)
+    return Listing(rows, [], _next(query, rows) if more and rows else None)
 
 
-def rows_of(store: CaseStore, cases: list[CaseFile]) -> list[Row]:
+def rows_of(store: CaseStore, cases: Iterable[CaseFile]) -> list[Row]:
     """With how many others each shares its question and its worst statement."""
-    worst = [found[0][1] if (found := wrong_statements(case)) else None for case in cases]
-    says = ["" if statement is None else sameness(statement.text) for statement in worst]
-    asks = [sameness(case.question) if case.question and case.question.strip() else "" for case in cases]
-    sizes = store.sizes([f"says:{digest}" for digest in says] + [f"asks:{digest}" for digest in asks])
-    say, ask = sizes[: len(cases)], sizes[len(cases) :]
-    labels = store.labels(cases)
-    keys = [case_key(case) for case in cases]
+    rows = [_row(case) for case in cases]
+    sizes = store.sizes([f"says:{row.says}" for row in rows] + [f"asks:{row.asks}" for row in rows])
+    labels = store.labels([row.case for row in rows])
     return [
-        Row(key, case, verdict_counts(case), worst[at], labels.get(key), says[at], asks[at], say[at], ask[at])
-        for at, (key, case) in enumerate(zip(keys, cases, strict=True))
+        replace(row, label=labels.get(row.key), say_the_same=say, ask_the_same=ask)
+        for row, say, ask in zip(rows, sizes[: len(rows)], sizes[len(rows) :], strict=True)
     ]
 
 
-def _next(query: Query, cases: list[CaseFile]) -> Query:
-    last = cases[-1].record.event_time
-    same = sum(case.record.event_time == last for case in cases)
+def _row(case: CaseFile) -> Row:
+    """As far as the case itself tells."""
+    worst = found[0][1] if (found := wrong_statements(case)) else None
+    asks = sameness(case.question) if case.question and case.question.strip() else ""
+    says = "" if worst is None else sameness(worst.text)
+    return Row(case_key(case), shortened(case), verdict_counts(case), worst, None, says, asks, 0, 0)
+
+
+def _next(query: Query, rows: Sequence[Row]) -> Query:
+    last = rows[-1].case.record.event_time
+    same = sum(row.case.record.event_time == last for row in rows)
     return replace(query, before=last, skip=same + (query.skip if query.before == last else 0))
 
 
@@ -103,8 +110,9 @@ def _grouped(store: CaseStore, query: Query, keys: list[str]) -> Listing:
                 digest = term[len(kind) + 1 :]
                 numbers[digest] += 1
                 newest.setdefault(digest, key)
-    largest = numbers.most_common(PER_PAGE)
-    found = {row.key: row for row in rows_of(store, store.get(list({newest[digest] for digest, _ in largest})))}
+    largest = numbers.most_common()[query.skip : query.skip + PER_PAGE]
+    wanted = list(dict.fromkeys(newest[digest] for digest, _ in largest))
+    found = {row.key: row for row in rows_of(store, few_at_a_time(store, wanted))}
     groups = []
     for digest, number in largest:
         row = found.get(newest[digest])
@@ -114,4 +122,7 @@ def _grouped(store: CaseStore, query: Query, keys: list[str]) -> Listing:
         chosen = replace(plain, asks=digest) if kind == "asks" else replace(plain, says=digest)
         said = next((s for _, s in wrong_statements(row.case) if sameness(s.text) == digest), None)
         groups.append(Group(number, row, chosen, said if kind == "says" else None))
-    return Listing([], groups, None, len(keys), more)
+    onward = query.skip + PER_PAGE
+    return Listing(
+        [], groups, replace(query, skip=onward) if onward < len(numbers) else None, len(keys), more, len(numbers)
+    )

@@ -14,6 +14,7 @@ from consumer.case_file import CaseFile
 from consumer.case_filter import CaseFilter, case_key, folded
 from consumer.case_parts import verdict_counts
 from consumer.case_store import CaseStore
+from consumer.pages.short_cases import few_at_a_time, shortened
 from metrics.sketch import decode_sketch
 
 AROUND_SECONDS = 3600.0
@@ -52,7 +53,7 @@ def neighbours(store: CaseStore, case: CaseFile) -> Neighbours:
     audited = CaseFilter(why=("audit",), segment=case.record.segment)
     keys = store.keys(replace(audited, until=at), COMPARED)
     keys += store.keys(replace(audited, since=at, until=at + SOON_SECONDS), SOON)
-    others = [other for other in store.get(keys) if case_key(other) != own]
+    others = [shortened(other) for other in few_at_a_time(store, keys) if case_key(other) != own]
     near = sorted(
         (o for o in others if abs(o.record.event_time - at) <= AROUND_SECONDS),
         key=lambda o: abs(o.record.event_time - at),

@@ -14,13 +14,13 @@ from consumer.label import Verdict as Said
 from consumer.pages import charts
 from consumer.pages.addresses import Query
 from consumer.pages.dead_letters import Counted
+from consumer.pages.drift import DriftLine, SegmentDrift, drift_lines, drift_of
 from consumer.pages.sources import Sources
 from consumer.scorebook import Look
 from metrics.answer import ALL, Segment
 from metrics.changes import Change
 from metrics.contrast import Part, Verdict
 from metrics.courses import Course, courses
-from metrics.drift_watch import DriftReading
 from metrics.exposition import Progress
 from metrics.flags import FLAGGED_METRICS, MARGIN
 from metrics.label_book import CorrectedReading, LabelCount
@@ -69,6 +69,7 @@ class SegmentPart:
     flagged: float | None
     cases: str
     worst: float
+    drift: SegmentDrift
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +82,6 @@ class ChangeLine:
     cases: str
     because: str
     parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DriftLine:
-    """One statistic of one comparison; `drifted`: above what it stays under where nothing drifts."""
-
-    what: str
-    segment: str
-    window: str
-    reference: str
-    statistic: str
-    value: float
-    null_high: float
-    samples: float
-    drifted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +109,8 @@ class Overview:
     dead_letters: Counted
     stored: int | None
     labels: Mapping[Said, int]
+    drift_minimum: float
+    """Effective samples that a comparison takes on either side."""
 
 
 def overview(sources: Sources, window: str) -> Overview:
@@ -144,9 +132,12 @@ def overview(sources: Sources, window: str) -> Overview:
     if shown:
         notes += _silence(look)
     keys = sources.looks.book.segment_keys
-    segments, silent = _segments(look, window, seconds, keys, sources) if shown else ([], [])
+    readings = sources.looks.book.drift() if shown else []
+    drift = drift_lines(readings, {r.key.segment: segment_name(r.key.segment, keys) for r in readings})
+    segments, silent = _segments(look, window, seconds, keys, sources, drift) if shown else ([], [])
     corrected, counts = sources.looks.book.corrected(look.readings, look.shares) if shown else ([], [])
     segments = [_with_labels(part, corrected, counts, window) for part in segments]
+    notes = [_below(part, score) for part in segments for score in part.scores if score.below] + notes
     notes += [
         f"{part.name}: {score.metric.replace('_', ' ')} is degraded, only {score.reading.coverage:.0%} of the answers "
         "that it applies to could be scored"
@@ -164,7 +155,7 @@ def overview(sources: Sources, window: str) -> Overview:
         segments,
         silent,
         [_change(change, keys) for change in reversed(look.changes)],
-        _drift(sources.looks.book.drift() if shown else [], keys),
+        drift,
         [
             MissedLine(missed, segment_name(missed.segment, keys), missed.kind is Kind.FAILED)
             for missed in sorted(look.missed, key=lambda m: (m.kind is not Kind.FAILED, -m.number))
@@ -172,6 +163,7 @@ def overview(sources: Sources, window: str) -> Overview:
         dead_letters,
         stored,
         labels,
+        sources.settings.drift.minimum_samples,
     )
 
 
@@ -204,6 +196,15 @@ def _notes(progress: Progress | None, state: str, window: str, fault: str, lette
     return notes
 
 
+def _below(part: SegmentPart, score: Score) -> str:
+    reading = score.reading
+    older = f" (definition {reading.definition})" if score.older else ""
+    return (
+        f"{part.name}: {score.metric.replace('_', ' ')}{older} is below its threshold {score.threshold:g}: "
+        f"{reading.mean:.3f}, 95 % interval {reading.low:.3f} to {reading.high:.3f}, n = {reading.samples:,}"
+    )
+
+
 def _silence(look: Look) -> list[str]:
     """Windows stand still when nothing comes; that they do must be seen beside them."""
     if look.newest is None:
@@ -232,7 +233,7 @@ def _stored(sources: Sources) -> tuple[int | None, Mapping[Said, int], str]:
 
 
 def _segments(
-    look: Look, window: str, seconds: float, keys: Sequence[str], sources: Sources
+    look: Look, window: str, seconds: float, keys: Sequence[str], sources: Sources, drift: Sequence[DriftLine]
 ) -> tuple[list[SegmentPart], list[str]]:
     drawn = {(c.segment, c.metric, c.definition): c for c in courses(look.slices, look.at, seconds)}
     newest = {(metric, definition) for _, metric, definition in drawn}
@@ -266,6 +267,7 @@ def _segments(
                 share.flagged,
                 _query(segment, keys, window),
                 min((s.reading.mean - s.threshold for s in scores if s.reading.mean and s.threshold), default=9.0),
+                drift_of(drift, segment, window),
             )
         )
     parts.sort(key=lambda part: (not part.whole, part.worst))
@@ -340,22 +342,3 @@ def _weight(part: Part) -> tuple[bool, float]:
 def iso(seconds: float) -> str:
     """To the minute, as an address has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%MZ")
-
-
-def _drift(readings: Sequence[DriftReading], keys: Sequence[str]) -> list[DriftLine]:
-    lines = [
-        DriftLine(
-            reading.key.what,
-            segment_name(reading.key.segment, keys),
-            reading.key.window,
-            reading.key.reference,
-            statistic,
-            value,
-            reading.null_high[statistic],
-            min(reading.recent, reading.reference),
-            value > reading.null_high[statistic],
-        )
-        for reading in readings
-        for statistic, value in reading.values.items()
-    ]
-    return sorted(lines, key=lambda line: (not line.drifted, -(line.value / line.null_high if line.null_high else 0.0)))

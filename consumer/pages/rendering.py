@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consumer.case_parts import FAULTS, SIGNS
+from consumer.case_parts import FAULTS, SIGNS, without_text
 from consumer.contrast_words import subject, with_interval
 from consumer.pages.addresses import Query, case_address, trace_address
 from consumer.pages.texts import one_line, shown, window_title
@@ -66,6 +66,7 @@ class Renderer:
             "words": words, "utc": utc, "machine": machine, "share": share,
             "case": case_address, "trace": trace_address, "subject": subject, "with_interval": with_interval,
         }  # fmt: skip
+        environment.tests["without_text"] = without_text
         environment.globals |= {
             "SIGNS": SIGNS,
             "FAULTS": FAULTS,

@@ -19,7 +19,7 @@ from consumer.case_filter import case_key
 from consumer.case_store import CaseStore, CaseStoreError
 from consumer.label import BY_CHARACTERS, NOTE_CHARACTERS, Label
 from consumer.logs import one_line
-from consumer.pages.addresses import AddressError, Query, case_address, read_query
+from consumer.pages.addresses import AddressError, Query, case_address, read_query, unlisted
 from consumer.pages.answer import CaseView, case_view
 from consumer.pages.entry import FORM_COOKIE, SESSION_COOKIE, SESSION_SECONDS, Entry, Visitor, new_form_cookie
 from consumer.pages.labels import LabelRefused, label_case
@@ -34,7 +34,7 @@ audit = logging.getLogger(logs.AUDIT)
 
 T = TypeVar("T")
 VISITOR = web.RequestKey("visitor", Visitor)
-EXPORT_BATCH = 100
+EXPORT_BATCH = 20
 NAME_COOKIE = "groundwatch_name"
 """The name that somebody last labelled under."""
 YEAR_SECONDS = 365 * 86_400
@@ -91,7 +91,7 @@ class Routes:
     async def cases(self, request: web.Request) -> web.Response:
         store = self._store()
         try:
-            query = read_query(request.query.items())
+            query = self._query(request)
         except AddressError as error:
             return await self._list(request, Query(), Listing([], [], None), str(error), 400)
         try:
@@ -105,10 +105,18 @@ class Routes:
         return await self._list(request, query, found, "", 200)
 
     async def _list(self, request: web.Request, query: Query, found: Listing, fault: str, status: int) -> web.Response:
+        allow = self._sources.settings.segments.allow
         return await self._page(
             request, "cases.html", status,
-            query=query, listing=found, fault=fault, segments=self._sources.settings.segments.allow,
+            query=query, listing=found, fault=fault, segments=allow, unlisted=unlisted(query.segment, allow),
         )  # fmt: skip
+
+    def _query(self, request: web.Request) -> Query:
+        """
+        Raises:
+            AddressError: a value that cannot be.
+        """
+        return read_query(request.query.items(), self._sources.settings.segments.allow)
 
     async def case(self, request: web.Request) -> web.Response:
         reference = request.match_info["reference"]
@@ -146,7 +154,7 @@ class Routes:
         """The cases that match as events, one a line, as `groundwatch cases export` writes them."""
         store = self._store()
         try:
-            query = read_query(request.query.items()).first_page()
+            query = self._query(request).first_page()
             wanted = query.filter(self._sources.now())
             keys = await self._apart(lambda: store.keys(wanted))
         except AddressError as error:
@@ -170,7 +178,7 @@ class Routes:
     async def label(self, request: web.Request) -> web.Response:
         """Good, bad, or none any more: into Kafka, acknowledged, then beside the case."""
         form = await request.post()
-        refused = self._refused(request, form)
+        refused = await self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
         store, key, verdict = self._store(), request.match_info["key"], str(form.get("verdict", ""))
@@ -194,7 +202,7 @@ class Routes:
 
     async def forget(self, request: web.Request) -> web.Response:
         form = await request.post()
-        refused = self._refused(request, form)
+        refused = await self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
         store, key = self._store(), request.match_info["key"]
@@ -226,7 +234,7 @@ class Routes:
         return answer
 
     async def leave(self, request: web.Request) -> web.Response:
-        refused = self._refused(request, await request.post())
+        refused = await self._refused(request, await request.post())
         if refused:
             return await self.fault(request, 403, refused)
         answer = web.Response(status=303, headers={"Location": "/login"})
@@ -250,7 +258,7 @@ class Routes:
         sources = self._sources
         values |= {
             "path": request.path,
-            "form_key": self._entry.form_key(given),
+            "form_key": partial(self._entry.form_key, given),
             "visitor": request.get(VISITOR),
             "may_leave": self._entry.takes_token and SESSION_COOKIE in request.cookies,
             "version": sources.version,
@@ -288,15 +296,17 @@ class Routes:
             raise NotShown(404, _unknown(reference))
         return found
 
-    def _refused(self, request: web.Request, form: Any) -> str:
+    async def _refused(self, request: web.Request, form: Any) -> str:
         """Why a form is not obeyed; empty where it is."""
         site = request.headers.get("Sec-Fetch-Site", "same-origin")
         cookie = request.cookies.get(FORM_COOKIE, "")
         origin = request.headers.get("Origin")
-        own = self._entry.may_post(cookie, str(form.get("form_key", "")), request.host, origin)
+        given = str(form.get("form_key", ""))
+        own = await self._apart(lambda: self._entry.may_post(cookie, given, request.host, origin))
         if site not in ("same-origin", "none") or not own:
             return (
-                "This form does not come from a page that was loaded just now: go back, load the page again and repeat."
+                "Nothing was changed: this form does not come from a page of this monitor, or from one that was loaded "
+                "too long ago. Go back, reload the page and repeat."
             )
         return ""
 
@@ -328,4 +338,7 @@ def _onward(path: str) -> str:
 
 
 def _unknown(reference: str) -> str:
-    return f"There is no case file of {reference!r}: it was not kept, has expired, or was forgotten."
+    return (
+        f"There is no case file of {reference!r}: only flagged and audited answers get one, and it may have expired or "
+        "been forgotten."
+    )

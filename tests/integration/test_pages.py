@@ -75,7 +75,7 @@ def test_the_overview_shows_scores_of_every_segment_and_what_could_not_be_read(s
     assert page.status_code == 200
     assert "all segments" in page.text
     assert "app helpdesk, lang en" in page.text
-    assert re.search(r'faithfulness</a></th>\s*<td class="number"><strong>0\.\d{3}', page.text)
+    assert re.search(r'faithfulness</a></th>\s*<td class="number" data-label="mean"><strong>0\.\d{3}', page.text)
     assert '<svg class="chart course"' in page.text
     assert "empty answer" in page.text
     assert "dead letters: 1 in the last hour, 1 in the last day" in page.text
@@ -95,6 +95,13 @@ def test_addresses_of_alerts_and_dashboards_choose_cases(site: Site) -> None:
     wrong = site.get("/cases?from=yesterday&q=kept")
     assert wrong.status_code == 400
     assert "is no time" in wrong.text
+    unknown = site.get("/cases?segment=appp%3Dshop")
+    assert unknown.status_code == 400
+    assert "&#39;appp&#39; is no key of a segment (there are: app, lang)" in unknown.text
+    assert site.get("/cases.jsonl?segment=appp%3Dshop").status_code == 400
+    misspelt = site.get("/cases?segment=app%3Dshoop")
+    assert misspelt.status_code == 200
+    assert "app=shoop is not in segments.allow (there are: helpdesk, shop, other)" in misspelt.text
 
 
 def test_the_same_wrong_statement_is_one_group(site: Site) -> None:
@@ -212,6 +219,15 @@ def test_a_page_holds_so_many_and_leads_on(kafka: str, redis_url: str, tmp_path:
             link = re.search(r'<a href="([^"]+)" rel="next">', page.text)
             path = link[1].replace("&amp;", "&") if link else None
         assert len(seen) == len(set(seen)) == 120
+        groups: list[str] = []
+        path = "/cases?group=question"
+        while path:
+            page = found.get(path)
+            assert "120 questions of 120 cases that match" in page.text
+            groups += re.findall(r'href="(/cases\?asks=[0-9a-f]{16})"', page.text)
+            link = re.search(r'<a href="([^"]+)" rel="next">Smaller', page.text)
+            path = link[1].replace("&amp;", "&") if link else None
+        assert len(groups) == len(set(groups)) == 120
 
 
 @pytest.mark.full
@@ -234,6 +250,28 @@ def test_a_case_is_forgotten_only_by_a_form_of_ours(kafka: str, redis_url: str, 
         assert found.cases.count(time.time()) == 0
         assert found.get(f"/cases/{case_key(case)}").status_code == 404
         wait_until(lambda: f"removed 1 case files from Redis by id: {case_key(case)}" in found.log(), 5, "audit line")
+
+
+@pytest.mark.full
+def test_a_form_outlives_a_restart(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """A page that was open meanwhile, by another monitor over the same Redis; not one that somebody made up."""
+    settings = settings_of(kafka, redis_url)
+    listen = f"127.0.0.1:{free_port()}"
+    case = case_file(1, time.time())
+    key = case_key(case)
+    with serving(settings, tmp_path, listen=listen) as found:
+        found.cases.put([case], time.time())
+        page = found.get(f"/cases/{key}")
+        form = {"form_key": form_key(page), "by": "Wei", "note": "", "verdict": "bad"}
+        cookies = dict(found.client.cookies)
+    with serving(settings, tmp_path, listen=listen) as found:
+        assert found.running.total("groundwatch_pages_up") == 1
+        address = f"{found.address}/label/{key}"
+        refused = httpx.post(address, data=form, cookies=dict.fromkeys(cookies, "x" * 32))
+        assert refused.status_code == 403
+        assert "Go back, reload the page and repeat" in refused.text
+        assert httpx.post(address, data=form, cookies=cookies).status_code == 303
+        assert "Wei says bad" in found.get(f"/cases/{key}").text
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from consumer.change_memory import decode_changes, encode_changes
 from consumer.record import ScoreRecord
 from metrics.changes import Changes
 from metrics.detector import Detector, Scores, Shift
@@ -208,3 +209,31 @@ def _some(mean: float, n: int, seed: int) -> Scores:
     scores.weights.extend(np.ones(n))
     scores.answers = [(f"evt-{i}", None) for i in range(n)]
     return scores
+
+
+def test_what_an_earlier_process_found_is_shown_and_not_counted_again() -> None:
+    """Kept as JSON meanwhile, and told more than once."""
+    before = filled([EN, ZH], zh=1.0)
+    kept = encode_changes(before.recent())
+    changes = filled([EN, ZH], zh=1.0)
+    own = changes.recent()
+    changes.recall(decode_changes(kept))
+    assert changes.recent() == own
+    fresh = Changes([EN, ZH], MONTH)
+    for _ in range(2):
+        fresh.recall(decode_changes(kept))
+    assert fresh.recent() == own
+    assert fresh.latest == changes.latest
+    assert set(fresh.totals.values()) == {0}
+    other = Changes([EN], MONTH)
+    other.recall(decode_changes(kept))
+    assert other.recent() == ()
+    for unreadable in (
+        None,
+        b"",
+        b"{}",
+        b'[{"segment": 1}]',
+        b'[{"segment": [], "metric": "x", "definition": ""}]',
+        b"\xff",
+    ):
+        assert decode_changes(unreadable) == []
