@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,11 @@ from consumer.cli import loaded_settings
 from consumer.settings import Settings
 from metrics.llm.prompts import FALLBACK, PromptBook, PromptError, load_book
 
-ADAPT_SECONDS = 600.0
+if TYPE_CHECKING:
+    from metrics.llm.adapting import Adapted
+
+ADAPT_SECONDS = 3600.0
+"""A hundred small questions; a person who waits can end it."""
 
 
 @click.group("prompts")
@@ -50,8 +55,8 @@ def show(ctx: click.Context, language: str | None) -> None:
 def adapt(ctx: click.Context, language: str, name: str | None, out: Path | None, force: bool) -> None:
     """Have the configured judge put the English prompts into another language, and save them.
 
-    Every place and every name of the reply's form is checked to be there. Read the result before you use it: a judge
-    that knows the language badly words it badly.
+    Line by line; every place and every name of the reply's form is kept, and words that stay English are refused. Read
+    the result before you use it: a judge that knows the language badly words it badly.
     """
     settings = loaded_settings(ctx).settings
     folder = out or settings.judge.prompts_dir
@@ -62,18 +67,20 @@ def adapt(ctx: click.Context, language: str, name: str | None, out: Path | None,
     file = folder / f"{language}.toml"
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already; --force writes over it")
-    text = _adapted(settings, language, name)
+    made = _adapted(settings, language, name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(made.prompts.text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror}") from None
+    if made.unchanged:
+        click.echo(f"the same in both languages, says the judge: {', '.join(made.unchanged)}")
     click.echo(f"{file}: read it, then compare: groundwatch judge-check --labelled FILE")
     if folder != settings.judge.prompts_dir:
         click.echo(f'to use it: judge.prompts_dir = "{folder}"')
 
 
-def _adapted(settings: Settings, language: str, name: str | None) -> str:
+def _adapted(settings: Settings, language: str, name: str | None) -> Adapted:
     from prometheus_client import CollectorRegistry
 
     from consumer.judging.building import build_client
@@ -87,7 +94,7 @@ def _adapted(settings: Settings, language: str, name: str | None) -> str:
     try:
         client = build_client(settings.judge, JudgeMetrics(CollectorRegistry(), settings.judge.model), unlimited)
         chat = client.until(time.monotonic() + ADAPT_SECONDS)
-        return adapted(book.sets[FALLBACK], language, chat, name).text
+        return adapted(book.sets[FALLBACK], language, chat, name, lambda text: click.echo(text, err=True))
     except ChatError as error:
         raise click.ClickException(f"the judge gives no reply: {error}; see: groundwatch doctor") from None
     except (PromptError, ModelError) as error:

@@ -4,7 +4,8 @@
     python -m tests.bench.llm_studies grain|relevance|repeat --url ...
 
 injection: 30 cases of our own (tests/bench/llm/injected.jsonl) with and without a text that talks to the judge.
-grain: statements by rules and by the model; how score, accuracy and tokens move.
+grain: answers of three to six sentences, judged whole, by sentences and by the model's statements; how score, accuracy
+and tokens move. The three at once: give the server as many slots.
 relevance: questions generated back, n = 1 to 8; how far the score of n questions lies from that of all eight.
 repeat: the same answers twice, no cache, temperature 0; needs a server with one slot to be exact.
 """
@@ -23,14 +24,16 @@ from pathlib import Path
 import numpy as np
 
 from metrics.event import Chunk, Event
+from metrics.llm.chat import Chat
 from metrics.llm.judging import LlmJudging, Options
 from metrics.llm.passages import Embed
 from metrics.llm.prompts import load_book
 from metrics.llm.replies import items_of, text_of
 from metrics.metric import Text
-from metrics.outcome import Outcome, Scored, Unscored
-from tests.bench.llm.cases import Case, development
-from tests.bench.llm.comparison import THRESHOLD
+from metrics.outcome import Outcome, Unscored
+from tests.bench.llm.cases import Case, development, longer
+from tests.bench.llm.grain import Study, split_by, whole
+from tests.bench.llm.grain import run as run_grains
 from tests.bench.llm.ours import PatientChat, counted_client, default_embed, event_of
 from tests.services import SHARED
 
@@ -47,6 +50,7 @@ class Bench:
     embed: Embed
     used: Counter[str]
     replies: list[str]
+    chat: Chat
 
 
 @contextmanager
@@ -60,7 +64,7 @@ def bench(url: str, model: str) -> Iterator[Bench]:
         def judge(options: Options) -> LlmJudging:
             return LlmJudging(chat, embed, load_book(), embedder_identity=identity, options=options)
 
-        yield Bench(judge, embed, used, replies)
+        yield Bench(judge, embed, used, replies, chat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,37 +119,17 @@ def _first_verdict(judge: LlmJudging, event: Event) -> tuple[str, bool]:
     return judged.verdicts[0].label.value, judged.injection
 
 
-def grain(on: Bench, picked: Sequence[Case]) -> None:
-    """Statements by rules, statements by the model."""
-    print(
-        "| statements | an answer | mean score | balanced accuracy at 0.75 | unscored | tokens |\n"
-        "|---|---|---|---|---|---|"
-    )
-    for name, options in (("by rules", Options(splitting="rules")), ("by the model", Options(splitting="llm"))):
-        on.used.clear()
-        judge = on.judge(options)
-        found = [judge.judge(event_of(case), frozenset({"faithfulness"})) for case in picked]
-        _grain_line(name, picked, [f.outcomes["faithfulness"] for f in found],
-                    [len(f.judged.statements) if f.judged else 0 for f in found], on.used)  # fmt: skip
-
-
-def _grain_line(
-    name: str, picked: Sequence[Case], outcomes: Sequence[Outcome], counts: Sequence[int], used: Counter[str]
-) -> None:
-    scores = [o.value for o in outcomes if isinstance(o, Scored)]
-    shares = []
-    for label in (0, 1):
-        told = [
-            isinstance(o, Scored) and (o.value >= THRESHOLD) == bool(label)
-            for c, o in zip(picked, outcomes, strict=True)
-            if c.label == label
-        ]
-        shares.append(sum(told) / len(told))
-    tokens = used["prompt_tokens"] + used["completion_tokens"]
-    print(
-        f"| {name} | {np.mean(counts):.1f} | {np.mean(scores):.3f} | {sum(shares) / 2:.3f} | "
-        f"{len(outcomes) - len(scores)} | {tokens:,} |", flush=True,
-    )  # fmt: skip
+def grain(url: str, model: str, picked: Sequence[Case]) -> None:
+    """Whole, by the rules, by the model: each with a client of its own, that counts its own tokens."""
+    with bench(url, model) as one, bench(url, model) as rules, bench(url, model) as made:
+        run_grains(
+            [
+                Study("whole, one statement", whole(one.chat, one.embed, load_book()), one.used),
+                Study("by sentences (rules)", split_by(rules.judge(Options(splitting="rules"))), rules.used),
+                Study("by the model's statements", split_by(made.judge(Options(splitting="llm"))), made.used),
+            ],
+            picked,
+        )
 
 
 def repeat(on: Bench, picked: Sequence[Case]) -> None:
@@ -196,19 +180,22 @@ def main() -> None:
     parser.add_argument("--url")
     parser.add_argument("--model", default="qwen2.5-coder-1.5b-instruct")
     parser.add_argument("--data", type=Path, default=SHARED / "data")
-    parser.add_argument("--most", type=int, default=40, help="answers looked at, of the development set")
+    parser.add_argument("--most", type=int, default=40, help="answers looked at, of development")
     chosen = parser.parse_args()
     if chosen.study is None or chosen.url is None:
         print("llm_studies: left out, no study and --url of a chat endpoint (tools/llm-server starts one)")
+        return
+    if not (chosen.study == "injection" or (chosen.data / "labelled").is_dir()):
+        parser.error(f"{chosen.data} has no folder labelled: give --data the folder of the labelled sets")
+    if chosen.study == "grain":
+        grain(chosen.url, chosen.model, longer(chosen.data)[: chosen.most])
         return
     with bench(chosen.url, chosen.model) as on:
         if chosen.study == "injection":
             injection(on)
             return
-        if not (chosen.data / "labelled").is_dir():
-            parser.error(f"{chosen.data} has no folder labelled: give --data the folder of the labelled sets")
         picked = development(chosen.data)[: chosen.most]
-        {"grain": grain, "relevance": relevance, "repeat": repeat}[chosen.study](on, picked)
+        {"relevance": relevance, "repeat": repeat}[chosen.study](on, picked)
 
 
 if __name__ == "__main__":

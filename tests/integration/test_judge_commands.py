@@ -155,17 +155,46 @@ def test_prompts_are_shown() -> None:
     assert "groundwatch prompts adapt --to xx" in missing.output
 
 
-def test_prompts_are_adapted_by_the_judge(server: JudgeServer, tmp_path: Path) -> None:
+def scored_in_german(server: JudgeServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adapted prompts go out for events of their language, and their version is in the record."""
+    monkeypatch.setenv("GROUNDWATCH__JUDGE__PROMPTS_DIR", str(folder))
+    supported = {"reason": "steht da", "verdict": "supported", "quote": ""}
+    server.script = lambda call: Answer(json.dumps(in_form(supported, call.prompt)))
+    server.calls.clear()
+    file, out = folder / "e.jsonl", folder / "s.jsonl"
+    events = [event(n, labels={"lang": language}) for n, language in enumerate(["de", "en"])]
+    file.write_text("\n".join(json.dumps(one) for one in events))
+    result = run("score-file", str(file), "--out", str(out), "--judge", "llm", "--metrics", "faithfulness")
+    assert result.exit_code == 0, result.output
+    records = [decode_record(line) for line in out.read_bytes().splitlines()]
+    assert [record.scores["faithfulness"].value for record in records] == [1.0, 1.0]
+    german = load_book(folder).sets["de"]
+    assert all(f"de/1@{german.digest}" in record.versions["prompts"] for record in records)
+    sent = {word for call in server.calls for word in re.findall(r"^(Claim|Claimung): ", call.prompt, re.MULTILINE)}
+    assert sent == {"Claim", "Claimung"}
+    monkeypatch.delenv("GROUNDWATCH__JUDGE__PROMPTS_DIR")
+
+
+def test_prompts_are_adapted_by_the_judge(server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
     def translating(call: Call) -> Answer:
-        text = call.prompt.partition("\n\n")[2].rpartition("\n\nReply with JSON")[0]
-        german = re.sub(r"\b(?:Use|You|Reply|Write|Rewrite|Keep|Does|Name)\b", "Bitte", text)
-        return Answer(json.dumps({"text": f"{german} Danke." if german == text else german}))
+        """Loses every place; all words become German ones."""
+        text = call.prompt.rpartition("<text>")[2].partition("</text>")[0]
+        asked.append(text)
+        words = re.findall(r"[A-Za-z]+", re.sub(r"\{[a-z]+\}", "", text))
+        return Answer(json.dumps({"text": " ".join(w if w == "JSON" else f"{w}ung" for w in words)}))
 
     server.script = translating
     folder = tmp_path / "own"
     result = run("prompts", "adapt", "--to", "de", "--out", str(folder))
     assert result.exit_code == 0, result.output
-    assert load_book(folder).sets["de"].prompts["verdict"].system.startswith("Bitte")
+    found = load_book(folder).sets["de"]
+    assert found.prompts["verdict"].system.startswith("Youung checkung")
+    assert "Claimung: {claim}\n" in found.prompts["verdict"].user
+    assert "[verdict] user" in result.output
+    assert len(asked) < 2 * len(set(asked)), "a sentence is tried twice at most"
+    scored_in_german(server, folder, monkeypatch)
     again = run("prompts", "adapt", "--to", "de", "--out", str(folder))
     assert again.exit_code == 1
     assert "--force" in again.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -15,10 +16,13 @@ from consumer import cli
 from consumer.embedders import cache_counter, evaluator_over
 from consumer.judging.checking import built_in_cases
 from consumer.judging.remote_judge import RemoteJudge
+from consumer.record import decode_record
 from consumer.settings import Settings
-from metrics.llm.prompts import load_book
+from metrics.llm.adapting import fixed_parts
+from metrics.llm.prompts import PLACES, load_book
 from metrics.outcome import Scored
-from tests.integration.scorer_harness import HashEmbedder
+from tests.integration.judge_server import Answer, Call, judge_server
+from tests.integration.scorer_harness import HashEmbedder, event
 
 pytestmark = [pytest.mark.llm, pytest.mark.full]
 URL = os.environ.get("GROUNDWATCH_TEST_LLM", "").rstrip("/")
@@ -79,13 +83,46 @@ def test_the_same_event_gets_the_same_score(model: str) -> None:
     assert verdicts == [verdicts[0]] * 5
 
 
-def test_prompts_for_another_language(environment: None, tmp_path: Path) -> None:
-    result = run("prompts", "adapt", "--to", "de", "--out", str(tmp_path / "p"))
+def relayed(call: Call) -> Answer:
+    """What the real model says to this request."""
+    said = httpx.post(f"{URL}/chat/completions", json=dict(call.body), timeout=float(SECONDS)).json()
+    choice, usage = said["choices"][0], said["usage"]
+    return Answer(
+        choice["message"]["content"],
+        finish=choice["finish_reason"],
+        usage=(usage["prompt_tokens"], usage["completion_tokens"]),
+    )
+
+
+def test_prompts_for_another_language_are_made_and_used(
+    environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words of a small model may be poor; what programs read is all there."""
+    folder = tmp_path / "p"
+    result = run("prompts", "adapt", "--to", "de", "--out", str(folder))
     print(result.output)
-    if result.exit_code:
-        # A small model may lose a place; then nothing is saved, and the message says what is missing.
-        assert not (tmp_path / "p" / "de.toml").exists()
-        assert "Traceback" not in result.output
-        return
-    assert load_book(tmp_path / "p").sets["de"].language == "de"
-    assert 'language = "de"' in run("prompts", "show", "de").output or result.exit_code == 0
+    assert result.exit_code == 0, result.output
+    found = load_book(folder).sets["de"]
+    for prompt in PLACES:
+        assert fixed_parts(found.prompts[prompt].user) == fixed_parts(load_book().sets["en"].prompts[prompt].user)
+    monkeypatch.setenv("GROUNDWATCH__JUDGE__PROMPTS_DIR", str(folder))
+    file, out = tmp_path / "e.jsonl", tmp_path / "s.jsonl"
+    file.write_text(
+        json.dumps(
+            event(
+                1,
+                question="Wann schließt das Schwimmbad am Sonntag?",
+                answer="Am Sonntag schließt das Schwimmbad um 18 Uhr.",
+                contexts=[{"text": "Das Schwimmbad ist werktags bis 21 Uhr geöffnet, am Sonntag bis 18 Uhr."}],
+                labels={"lang": "de"},
+            )
+        )
+    )
+    with judge_server(relayed) as relay:
+        monkeypatch.setenv("GROUNDWATCH__JUDGE__URL", relay.url)
+        result = run("score-file", str(file), "--out", str(out), "--judge", "llm", "--metrics", "faithfulness")
+    assert result.exit_code == 0, result.output
+    record = decode_record(out.read_bytes())
+    assert "faithfulness" in record.scores, record.unscored
+    assert f"de/1@{found.digest}" in record.versions["prompts"]
+    assert {call.body["messages"][0]["content"] for call in relay.calls} == {found.prompts["verdict"].system.strip()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from metrics.llm.adapting import adapted, fixed_parts
+from metrics.llm.adapting import adapted, fixed_parts, stretches_of
 from metrics.llm.chat import Message, Reply
 from metrics.llm.passages import tokens_of
 from metrics.llm.prompts import PLACES, PromptError, filled, load_book, parse_prompts
@@ -96,49 +96,124 @@ def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path: Path, change: C
 
 
 class Translator:
-    """Translates by marking every word; `spoil` breaks the first `times` replies of each text."""
+    """Translates by turning every word but those that programs read; `spoil` breaks the replies it is given."""
 
     model = "translator-1"
 
-    def __init__(self, spoil: Callable[[str], str], times: int) -> None:
-        self.spoil, self.times, self.calls = spoil, times, 0
+    def __init__(self, spoil: Callable[[str, str], str] = lambda text, asked: text) -> None:
+        self.spoil = spoil
+        self.asked: list[str] = []
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, object] | None) -> Reply:
-        user = messages[-1]["content"]
-        text = user.split("\n\n", 1)[1].rsplit("\n\nReply with JSON", 1)[0]
-        translation = re.sub(r"\b(the|is)\b", lambda m: f"{m[0]}en", text, flags=re.IGNORECASE)
-        translation += " !"
-        self.calls += 1
-        if self.times > 1 or (self.times and "Your last translation" not in user):
-            translation = self.spoil(translation)
-        return Reply(json.dumps({"text": translation}), "stop")
+        question = messages[-1]["content"]
+        text = asked_for(question)
+        self.asked.append(text)
+        parts = (part if fixed else re.sub(r"[A-Za-z]+", turned, part) for part, fixed in stretches_of(text))
+        return Reply(json.dumps({"text": self.spoil("".join(parts), question)}), "stop")
+
+
+def asked_for(question: str) -> str:
+    return question.partition("<text>")[2].removesuffix("</text>")
+
+
+def turned(found: re.Match[str]) -> str:
+    return f"{found[0][::-1]}o"
 
 
 def test_adapted_prompts_keep_places_keys_and_words() -> None:
-    chat = Translator(lambda text: text.replace("{claim}", "{Behauptung}"), 1)
-    found = adapted(BOOK.sets["en"], "de", chat)
+    english = BOOK.sets["en"]
+    chat = Translator()
+    found = adapted(english, "de", chat).prompts
     assert (found.language, found.version) == ("de", "de/1")
     assert "translator-1" in found.text
     assert parse_prompts(found.text, "de.toml") == found
     for name in PLACES:
-        assert fixed_parts(found.prompts[name].user) == fixed_parts(BOOK.sets["en"].prompts[name].user), name
-    assert chat.calls > len(PLACES)
+        user, original = found.prompts[name].user, english.prompts[name].user
+        assert fixed_parts(user) == fixed_parts(original), name
+        assert len(user.splitlines()) == len(original.splitlines()), "a line without a value is left out"
+        assert not re.search(r"\b(?:the|Reply|claim|passages?)\b", prose(found.prompts[name].system + user)), name
+    assert len(chat.asked) == len(set(chat.asked)), "what is known is not asked again"
+    assert len(found.generic) == len(english.generic)
+
+
+def prose(text: str) -> str:
+    return " ".join(words for words, fixed in stretches_of(text) if not fixed)
+
+
+def test_adapted_questions_about_one_claim_begin_alike() -> None:
+    found = adapted(BOOK.sets["en"], "de", Translator()).prompts
+    verdict, doubt, confirm = (found.prompts[name] for name in ("verdict", "doubt", "confirm"))
+    assert verdict.system == doubt.system == confirm.system
+    assert len({prompt.user[: prompt.user.index("{claim}")] for prompt in (verdict, doubt, confirm)}) == 1
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: re.sub(r"\{[a-z_]+\}", "", text),
+        lambda text: re.sub(r"\{[a-z_]+\}", "{Behauptung}", text),
+        lambda text: re.sub(r"\btrue\b", "wahr", text),
+        lambda text: f"{text} {text}" if "{" in text else text,
+        lambda text: re.sub(r"(\{[a-z_]+\})", r"\1\n", text),
+    ],
+)
+def test_a_judge_that_loses_places_is_asked_for_the_words_between(spoil: Callable[[str], str]) -> None:
+    english, chat = BOOK.sets["en"], Translator(lambda text, asked: spoil(text))
+    found = adapted(english, "de", chat).prompts
+    for name in PLACES:
+        assert fixed_parts(found.prompts[name].user) == fixed_parts(english.prompts[name].user), name
+    assert "Claim: {claim}" in chat.asked
+    assert found.prompts["verdict"].user.splitlines()[5] == "mialCo: {claim}"
+    assert "gnidroWo" in found.prompts["doubt"].user
+
+
+def test_one_bad_reply_is_made_good_by_another() -> None:
+    chat = Translator(lambda text, asked: text if "your last translation" in asked else "")
+    adapted(BOOK.sets["en"], "de", chat)
+    assert chat.asked[0] == chat.asked[1]
 
 
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda text: text.replace("{claim}", "{Behauptung}"), r"\[verdict\] user: .* lacks \{claim\}"),
-        (lambda text: text.replace('"supported"', '"gestützt"'), 'lacks "supported"'),
-        (lambda text: text.replace("</passages ", "</Passagen "), "lacks </passages"),
+        (lambda text: "Use only the passages.", r"\[split\] system: .*«You rewrite .*» into German has English words"),
+        (lambda text: "", "could not be read"),
+        (lambda text: "!?", "is empty"),
+        (lambda text: f"{text} only the passages", "has English words: the"),
+        (lambda text: text * 9, "is much longer"),
+        (lambda text: text[:4], "is much shorter"),
+        (lambda text: f"{text}\n", ""),
+        (lambda text: f"a\n{text}", "is not one line"),
+        (lambda text: f"{{{text}}}", "too often"),
+        (lambda text: f'"{text}', 'has "'),
+        (lambda text: f"{text} JSON", "has JSON too often"),
     ],
 )
-def test_a_translation_that_loses_something_is_refused(spoil: Callable[[str], str], says: str) -> None:
+def test_words_that_are_not_translated_end_it(spoil: Callable[[str], str], says: str) -> None:
+    chat = Translator(lambda text, asked: spoil(text))
+    if not says:
+        adapted(BOOK.sets["en"], "de", chat)
+        return
     with pytest.raises(PromptError, match=says):
-        adapted(BOOK.sets["en"], "de", Translator(spoil, 9))
+        adapted(BOOK.sets["en"], "de", chat)
+
+
+def test_english_is_not_taken_for_a_translation() -> None:
+    """Nor what the judge repeats twice, but for one word, which is told."""
+    english = BOOK.sets["en"]
+    with pytest.raises(PromptError, match="is the original"):
+        adapted(english, "de", Translator(lambda text, asked: asked_for(asked)))
+    same = Translator(lambda text, asked: "Question: {question}" if ">Question: " in asked else text)
+    found = adapted(english, "fr", same)
+    assert found.unchanged == ("question",)
+    assert "Question: {question}" in found.prompts.prompts["verdict"].user
+    with pytest.raises(PromptError, match="not in the script"):
+        adapted(english, "ru", Translator())
+    with pytest.raises(PromptError, match="English already"):
+        adapted(english, "en", Translator())
 
 
 def test_a_language_that_has_no_name_needs_one() -> None:
     with pytest.raises(PromptError, match="English name"):
-        adapted(BOOK.sets["en"], "qq", Translator(str, 0))
-    assert adapted(BOOK.sets["en"], "qq", Translator(str, 0), "Quenya").language == "qq"
+        adapted(BOOK.sets["en"], "qq", Translator())
+    assert adapted(BOOK.sets["en"], "qq", Translator(), "Quenya").prompts.language == "qq"

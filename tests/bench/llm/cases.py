@@ -9,10 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from metrics.statements import claims_of
 
 COMPARED = {"attributionbench": 18, "lfqa_sentences": 12, "lfqa_responses": 6, "rgb_pairs": 12, "halueval_qa": 12}
 """Cases a label of each set, 120 in all: cited claims, sentences of long answers, whole answers, short Chinese answers,
@@ -20,12 +22,19 @@ answers with an invented detail. All have a question, which ragas cannot do with
 voice in ours, was fitted on none of them."""
 DEVELOPED = {"attributionbench": 6, "lfqa_sentences": 4, "rgb_pairs": 5, "halueval_qa": 5}
 """The same of the cases that prompts were mended on."""
+LONGER = {"ragtruth_qa_part": 10, "lfqa_responses": 10}
+"""Answers a label for the study of the split: of LLMs to real questions, labelled as wholes. The weights of the lexical
+judge were fitted on the first set, among others."""
+SENTENCES = range(3, 7)
+"""Of such an answer, as the rules split it."""
 SEED = "groundwatch-llm-judge-1"
 TRIED = Path(__file__).with_name("tried.txt")
 """Ids that the first prompts were tried on; their documents are left out of the comparison."""
 ANSWER_CHARS = 650
 CONTEXT_CHARS = {"en": 1900, "zh": 800}
 """Longer ones are left out, so that two cores can do 120 cases in an hour."""
+LONGER_CHARS = 900, 2500
+"""The same of the answers of several sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +59,39 @@ def compared(data: Path) -> list[Case]:
         ordered = _ordered(data, name)
         known = {_document(case) for case in ordered if case.id in tried}
         chosen += _balanced([case for case in ordered if _document(case) not in known], per_label)
-    return _mixed(chosen)
+    return _mixed(chosen, COMPARED)
 
 
 def development(data: Path) -> list[Case]:
     """Cases of the same sets, of groups that no case of the comparison is of."""
     groups = {_document(case) for case in compared(data)}
-    return _mixed(
+    found = (
         case
         for name, per_label in DEVELOPED.items()
         for case in _balanced([c for c in _ordered(data, name) if _document(c) not in groups], per_label)
     )
+    return _mixed(found, COMPARED)
 
 
-def _mixed(cases: Iterable[Case]) -> list[Case]:
+def longer(data: Path) -> list[Case]:
+    """Answers of several sentences, of documents that no case of the comparison is about."""
+    groups = {_document(case) for case in compared(data)}
+    chosen: list[Case] = []
+    for name, per_label in LONGER.items():
+        ordered = [case for case in _ordered(data, name, LONGER_CHARS) if _document(case) not in groups]
+        several = [case for case in ordered if len(claims_of(case.answer).statements) in SENTENCES]
+        chosen += _balanced(several, per_label)
+    return _mixed(chosen, LONGER)
+
+
+def _mixed(cases: Iterable[Case], per_label: Mapping[str, int]) -> list[Case]:
     """Sets and labels in turn, so that the cases of a run that is cut short are balanced too."""
     turns: dict[tuple[str, int], int] = {}
     placed = []
     for case in cases:
         kind = (case.set, case.label)
         turns[kind] = turns.get(kind, 0) + 1
-        most = COMPARED[case.set]
+        most = per_label[case.set]
         placed.append((turns[kind] / most, case.set, case.label, case))
     return [case for *_, case in sorted(placed, key=lambda item: item[:3])]
 
@@ -102,17 +123,22 @@ def _one_a_group(ordered: Sequence[Case], label: int) -> Iterator[Case]:
             yield case
 
 
-def _ordered(data: Path, name: str) -> list[Case]:
-    """Every fit row of a set, in the order of a seeded hash."""
+def _ordered(data: Path, name: str, most: tuple[int, int] | None = None) -> list[Case]:
+    """Every fit row of a set, in the order of a seeded hash; `most` characters of answer and context."""
     with gzip.open(data / "labelled" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        found = [case for line in lines if (case := _case(name, json.loads(line))) is not None]
-    return sorted(found, key=lambda case: hashlib.sha256(f"{SEED}/{case.id}".encode()).digest())
+        found = [case for line in lines if (case := _case(name, json.loads(line), most)) is not None]
+    return sorted(found, key=_seeded)
 
 
-def _case(name: str, raw: dict[str, Any]) -> Case | None:
+def _seeded(case: Case) -> bytes:
+    return hashlib.sha256(f"{SEED}/{case.id}".encode()).digest()
+
+
+def _case(name: str, raw: dict[str, Any], most: tuple[int, int] | None) -> Case | None:
     contexts = tuple(text for text in raw.get("contexts") or () if text.strip())
     question, answer, language = raw.get("question") or "", raw.get("answer") or "", raw.get("lang", "en")
-    fits = len(answer) <= ANSWER_CHARS and sum(map(len, contexts)) <= CONTEXT_CHARS.get(language, 0)
+    answer_chars, context_chars = most or (ANSWER_CHARS, CONTEXT_CHARS.get(language, 0))
+    fits = len(answer) <= answer_chars and sum(map(len, contexts)) <= context_chars
     if raw.get("label") not in (0, 1) or not (question.strip() and answer.strip() and contexts and fits):
         return None
     return Case(str(raw["id"]), name, str(raw["group"]), language, int(raw["label"]), question, contexts, answer)
