@@ -40,11 +40,12 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])(\s+)(?=\S)")
 _EDGES = re.compile(r"([\W\d_]*)(.*?)([\W\d_]*)", re.DOTALL)
 _MARKS = frozenset('"{}[]<>')
 """Characters of a reply's form and of tags: no stretch of words has them."""
-_ENGLISH = frozenset(
-    ["the", "with", "which", "this", "that", "these", "from", "your", "you", "does", "what", "whether", "each", "if"]
-)
+_ENGLISH = {
+    *("about", "does", "each", "from", "if", "only", "reply", "should", "that", "the", "them"),
+    *("these", "this", "what", "whether", "which", "with", "you", "your"),
+}
 """Words that no translation has: no language that has a name here writes one of its own so."""
-_SMALL = frozenset(["a", "an", "and", "are", "by", "can", "for", "in", "is", "it", "not", "of", "one", "or", "use"])
+_SMALL = {"a", "an", "and", "are", "by", "can", "for", "in", "is", "it", "not", "of", "one", "or", "use"}
 """Words that are another one in any other language."""
 _SCRIPTS = frozenset(["zh", "ja", "ko", "ar", "hi", "ru"])
 """Languages that `language_of` tells by their script."""

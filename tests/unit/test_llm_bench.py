@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.bench.llm.cases import COMPARED, TRIED, Case, compared, development
+from metrics.outcome import Reason, Scored, Unscored
+from metrics.statements import claims_of
+from tests.bench.llm.cases import COMPARED, LONGER, SENTENCES, TRIED, Case, compared, development, longer
 from tests.bench.llm.comparison import (
     Result,
     append,
@@ -19,6 +22,8 @@ from tests.bench.llm.comparison import (
     report,
     right,
 )
+from tests.bench.llm.grain import Split, Study
+from tests.bench.llm.grain import run as run_grains
 from tests.services import SHARED
 
 
@@ -88,12 +93,49 @@ def test_results_are_read_back_after_an_interruption_and_foreign_fields_are_left
     assert found["x"].tokens == 6
 
 
-@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="no labelled data")
-def test_the_cases_are_balanced_and_share_no_document_with_those_of_development() -> None:
-    taken, others = compared(SHARED / "data"), development(SHARED / "data")
+@pytest.fixture(scope="module")
+def taken() -> list[Case]:
+    if not (SHARED / "data").is_dir():
+        pytest.skip("no labelled data")
+    return compared(SHARED / "data")
+
+
+def test_the_cases_are_balanced_and_share_no_document_with_those_of_development(taken: list[Case]) -> None:
+    others = development(SHARED / "data")
     assert len(taken) == 2 * sum(COMPARED.values()) == 120
     assert {name: sum(c.label for c in taken if c.set == name) for name in COMPARED} == COMPARED
     assert all(sum(c.label for c in taken[:n]) >= 0.4 * n for n in range(10, 120, 10))
     documents = {(c.set.partition("_")[0], c.group) for c in taken}
     assert not documents & {(c.set.partition("_")[0], c.group) for c in others}
     assert not {c.id for c in taken} & set(TRIED.read_text(encoding="utf-8").split())
+
+
+def test_answers_of_several_sentences_are_balanced_within_each_set_and_of_other_documents(
+    taken: list[Case],
+) -> None:
+    found = longer(SHARED / "data")
+    assert {len(claims_of(c.answer).statements) for c in found} <= set(SENTENCES)
+    for name, per_label in LONGER.items():
+        assert [sum(c.set == name and c.label == label for c in found) for label in (0, 1)] == [per_label, per_label]
+    assert [c.label for c in found[:4]].count(1) == 2
+    documents = {(c.set.partition("_")[0], c.group) for c in found}
+    assert len(documents) == len(found)
+    assert not documents & {(c.set.partition("_")[0], c.group) for c in taken}
+
+
+def test_the_study_of_the_grain_shows_how_scores_move(capsys: pytest.CaptureFixture[str]) -> None:
+    def whole(of: Case) -> Split:
+        return Split(Scored(float(of.label)), 1)
+
+    def parts(of: Case) -> Split:
+        return Split(Scored(0.8), 5) if of.label or of is CASES[0] else Split(Unscored(Reason.JUDGE_PARSE), 0)
+
+    used = Counter(calls=3, prompt_tokens=1000, completion_tokens=234)
+    run_grains([Study("whole", whole, used), Study("parts", parts, Counter())], CASES)
+    printed = capsys.readouterr().out
+    assert "| whole | 1.0 | 1.000 | 0.000 | 1.000 | 0 | 3 | 1,234 |" in printed
+    assert "| parts | 2.8 | 0.800 | 0.800 | 0.500 | 9 | 0 | 0 |" in printed
+    assert (
+        "from whole to parts: 11 of 20 answers scored by both, mean change -0.109, mean size 0.255, 1 change sides"
+        in printed
+    )

@@ -179,7 +179,7 @@ def test_one_bad_reply_is_made_good_by_another() -> None:
         (lambda text: "Use only the passages.", r"\[split\] system: .*«You rewrite .*» into German has English words"),
         (lambda text: "", "could not be read"),
         (lambda text: "!?", "is empty"),
-        (lambda text: f"{text} only the passages", "has English words: the"),
+        (lambda text: f"{text} only the passages", "has English words: only the"),
         (lambda text: text * 9, "is much longer"),
         (lambda text: text[:4], "is much shorter"),
         (lambda text: f"{text}\n", ""),
