@@ -14,6 +14,7 @@ from consumer.settings import Settings
 from deploy.prometheus.alert import Alert
 from deploy.prometheus.budget_scenarios import budget_scenarios
 from deploy.prometheus.generate import promtool_tests
+from deploy.prometheus.merging_scenarios import merging_scenarios
 from deploy.prometheus.recording import Recording
 from deploy.prometheus.rules import build, rule_file
 from deploy.prometheus.scenario import Scenario
@@ -28,6 +29,7 @@ SCENARIOS = [
     *score_scenarios(TABLE_OF_DEFAULTS),
     *budget_scenarios(TABLE_OF_DEFAULTS),
     *worker_scenarios(TABLE_OF_DEFAULTS),
+    *merging_scenarios(TABLE_OF_DEFAULTS),
 ]
 _RECORDED = re.compile(r"groundwatch:[a-z_]+:[a-z_0-9]+")
 _FAILED = re.compile(r'^ +expr: "[^\n]*?alertname=\\"(\w+)\\"', re.M)

@@ -12,6 +12,7 @@ import click
 from consumer.settings_source import SettingsError, load
 from deploy.prometheus.alert import Alert
 from deploy.prometheus.budget_scenarios import budget_scenarios
+from deploy.prometheus.merging_scenarios import merging_scenarios
 from deploy.prometheus.rules import build, rule_file
 from deploy.prometheus.scenario import Scenario, as_test
 from deploy.prometheus.score_scenarios import score_scenarios
@@ -34,7 +35,12 @@ def files(table: Table) -> dict[str, str]:
     recordings, alerts = build(table)
     made = {RULES: as_yaml(rule_file(table, recordings, alerts), HEADING)}
     if table.scale == 1.0:
-        scenarios = [*score_scenarios(table), *budget_scenarios(table), *worker_scenarios(table)]
+        scenarios = [
+            *score_scenarios(table),
+            *budget_scenarios(table),
+            *worker_scenarios(table),
+            *merging_scenarios(table),
+        ]
         for step in sorted({scenario.step for scenario in scenarios}):
             chosen = [scenario for scenario in scenarios if scenario.step == step]
             made[f"groundwatch.{span(step)}.tests.yaml"] = as_yaml(promtool_tests(chosen, alerts, RULES), HEADING)

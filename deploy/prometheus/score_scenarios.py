@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from deploy.prometheus.scenario import GONE, Check, Labels, Scenario, Series, growing, level, missing, series, then
@@ -25,7 +25,6 @@ def score_scenarios(table: Table) -> Iterator[Scenario]:
     yield from _change(table)
     yield from _refusals(table)
     yield from _retrieval(table)
-    yield from _merging(table)
 
 
 def segment(table: Table, app: str = "shop") -> dict[str, str]:
@@ -319,29 +318,3 @@ def _retrieval(table: Table) -> Iterator[Scenario]:
     yield story("less than the limit", least * 4, limit * UNDER, False)
     yield story("low traffic: too few answers", least * UNDER, limit * OVER, False)
     yield story("another part is at fault", least * 4, limit * OVER, False, fault="generation")
-
-
-def _merging(table: Table) -> Iterator[Scenario]:
-    """Field case 62: process A saw 2 answers of mean 0.20, process B 998 of mean 0.95: 0.9485, not 0.575."""
-    own = segment(table)
-
-    def sums(instance: str, count: float, mean: float, steps: int) -> list[Series]:
-        named: Mapping[str, str] = {
-            "metric": "faithfulness", "definition": OLD, **own, **MONITOR, "instance": instance,
-        }  # fmt: skip
-        return [
-            series("groundwatch_score_weighted_sum_total", named, growing(count * mean / 60, steps)),
-            series("groundwatch_score_weight_total", named, growing(count / 60, steps)),
-        ]
-
-    labels = ",".join(f'{name}="{value}"' for name, value in own.items())
-    expected = (f'groundwatch:score:mean1h{{metric="faithfulness",definition="{OLD}",{labels}}}', 0.9485)
-    put = [*sums("a:9109", 2, 0.20, 120), *sums("b:9109", 998, 0.95, 120)]
-    rounded = "round(groundwatch:score:mean1h, 0.0001)"
-    unnamed = expected[0].removeprefix("groundwatch:score:mean1h")
-    yield Scenario("FaithfulnessLow", "merged over processes (field case 62)", put, 90 * MINUTE,
-                   checks=[Check(rounded, 90 * MINUTE, ((unnamed, 0.9485),))])  # fmt: skip
-    restarted = [(name, then(values.replace("x120", "x70"), values)) for name, values in sums("b:9109", 998, 0.95, 120)]
-    yield Scenario("FaithfulnessLow", "merged, and one process was restarted (field case 62)",
-                   [*sums("a:9109", 2, 0.20, 130), *restarted], 90 * MINUTE,
-                   checks=[Check(rounded, 90 * MINUTE, ((unnamed, 0.9485),))])  # fmt: skip

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploy.prometheus.alert import Alert
+from deploy.prometheus.merging_scenarios import merging_scenarios
 from deploy.prometheus.recording import Recording
 from deploy.prometheus.rules import rule_file, rule_of
+from deploy.prometheus.scenario import Scenario
 from tests.promtool_runs import (
     ALERTS,
     RECORDINGS,
@@ -87,44 +89,96 @@ def test_a_mutated_rule_is_found_out(promtools: list[str], tmp_path: Path) -> No
     assert [told for each in found for told in each] == []
 
 
-def recording_mutants() -> Iterator[tuple[str, list[Recording]]]:
-    """Recording rules with one thing wrong."""
+@dataclass(frozen=True)
+class Wrong:
+    """Recording rules with one thing wrong, and the alert whose stories must find it out."""
 
-    def with_rule(name: str, old: str, new: str) -> list[Recording]:
+    told: str
+    alert: str
+    recordings: Sequence[Recording]
+
+
+def with_rule(name: str, expr: str) -> list[Recording]:
+    return [replace(rule, expr=expr) if rule.name == name else rule for rule in RECORDINGS]
+
+
+def recording_mutants() -> Iterator[Wrong]:
+    """Old definitions, NaN and thresholds; then every way to merge counters wrongly."""
+
+    def changed(name: str, old: str, new: str) -> list[Recording]:
         (rule,) = [rule for rule in RECORDINGS if rule.name == name]
         assert old in rule.expr, name
-        return [replace(r, expr=r.expr.replace(old, new)) if r.name == name else r for r in RECORDINGS]
+        return with_rule(name, rule.expr.replace(old, new))
 
+    by = "FaithfulnessLow"
     newest = " and on (metric, definition) groundwatch:definition:newest"
-    yield "old definitions count too", with_rule("groundwatch:rolling_score_high:newest", newest, "")
+    yield Wrong("old definitions count too", by, changed("groundwatch:rolling_score_high:newest", newest, ""))
     score = "groundwatch_rolling_score"
-    yield "NaN is kept", with_rule("groundwatch:rolling_score:newest", f"{score} == {score} and", f"{score} and")
-    yield (
-        "no default threshold",
-        with_rule("groundwatch:threshold:in_force", "0 * groundwatch_rolling_samples", "0 * groundwatch_nothing"),
+    yield Wrong(
+        "NaN is kept", by, changed("groundwatch:rolling_score:newest", f"{score} == {score} and", f"{score} and")
     )
-    yield (
-        "the default wins",
-        [
-            replace(r, expr="\nor\n".join(reversed(r.expr.split("\nor\n")))) if "threshold" in r.name else r
-            for r in RECORDINGS
-        ],
+    nothing = changed("groundwatch:threshold:in_force", "0 * groundwatch_rolling_samples", "0 * groundwatch_nothing")
+    yield Wrong("no default threshold", by, nothing)
+    threshold = next(rule for rule in RECORDINGS if "threshold" in rule.name)
+    turned = "\nor\n".join(reversed(threshold.expr.split("\nor\n")))
+    yield Wrong("the default wins", by, with_rule(threshold.name, turned))
+    for rule in RECORDINGS:
+        if "increase(" in rule.expr:
+            for told, expr in merged_wrongly(rule.expr):
+                yield Wrong(f"{told}: {rule.name}", merger_of(rule), with_rule(rule.name, expr))
+
+
+def merged_wrongly(expr: str) -> Iterator[tuple[str, str]]:
+    """Each part of the rule (its segments; all of them) with a mean where it has a sum, or with a mean of quotients."""
+    parts = expr.split("\nor\n")
+    for index, part in enumerate(parts):
+        quotient = re.search(r"sum( by \([^)]*\)|) ?\((increase.*?)\)\s*/\s*\(sum\1 ?\((increase.*?)\) > 0\)", part)
+        if quotient is not None:
+            mean = f"avg{quotient[1]} (({quotient[2]}) / ({quotient[3]}))"
+            yield "a mean of means", _put(parts, index, part.replace(quotient[0], mean))
+        else:
+            yield "a mean over processes", _put(parts, index, part.replace("sum", "avg"))
+        if "sum by (metric)" in part:
+            yield "answers counted once a metric", _put(parts, index, part.replace("sum by (metric)", "sum"))
+
+
+def _put(parts: Sequence[str], index: int, part: str) -> str:
+    return "\nor\n".join([*parts[:index], part, *parts[index + 1 :]])
+
+
+def merger_of(rule: Recording) -> str:
+    """The alert whose stories look at what this rule makes of several processes."""
+    return next(
+        scenario.alert
+        for scenario in merging_scenarios(TABLE_OF_DEFAULTS)
+        if any(rule.name in _RECORDED.findall(check.expr) for check in scenario.checks)
     )
-    mean = "groundwatch:score:mean1h"
-    (summed,) = [rule.expr for rule in RECORDINGS if rule.name == mean]
-    weighted, weight = re.findall(r"increase\(\w+\[\w+\]\)", summed)
-    labels = summed.partition("(")[2].partition(")")[0]
-    yield "a mean of means", with_rule(mean, summed, f"avg by ({labels}) ({weighted} / {weight})")
+
+
+_RECORDED = re.compile(r"groundwatch:[a-z_]+:[a-z_0-9]+")
 
 
 def test_a_mutated_recording_rule_is_found_out(promtools: list[str], tmp_path: Path) -> None:
-    (alert,) = [alert for alert in ALERTS if alert.name == "FaithfulnessLow"]
-
-    def one(numbered: tuple[int, tuple[str, list[Recording]]]) -> str:
-        number, (told, recordings) = numbered
-        rules = rule_file(TABLE_OF_DEFAULTS, needed(recordings, [alert], of(alert)), [alert])
-        played = Played(alert.name, rules, by_step(of(alert), ALERTS))
-        return "" if said(promtools[0], tmp_path / str(number), [played]) else told
+    def survives(numbered: tuple[int, Wrong]) -> str:
+        number, wrong = numbered
+        (alert,) = [alert for alert in ALERTS if alert.name == wrong.alert]
+        stories = of(alert) if wrong.alert == "FaithfulnessLow" else merging(wrong.alert)
+        rules = rule_file(TABLE_OF_DEFAULTS, needed(wrong.recordings, [alert], stories), [alert])
+        played = Played(alert.name, rules, by_step(stories, ALERTS))
+        return "" if said(promtools[0], tmp_path / str(number), [played]) else wrong.told
 
     with ThreadPoolExecutor(2) as pool:
-        assert [told for told in pool.map(one, enumerate(recording_mutants())) if told] == []
+        assert [told for told in pool.map(survives, enumerate(recording_mutants())) if told] == []
+
+
+def merging(alert: str) -> list[Scenario]:
+    return [scenario for scenario in merging_scenarios(TABLE_OF_DEFAULTS) if scenario.alert == alert]
+
+
+def test_unchanged_recording_rules_pass_the_stories_of_merging(promtools: list[str], tmp_path: Path) -> None:
+    for alert in ALERTS:
+        if stories := merging(alert.name):
+            rules = rule_file(TABLE_OF_DEFAULTS, needed(RECORDINGS, [alert], stories), [alert])
+            assert (
+                said(promtools[0], tmp_path / alert.name, [Played(alert.name, rules, by_step(stories, ALERTS))]) == ""
+            )
