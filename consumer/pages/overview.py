@@ -31,6 +31,7 @@ from metrics.unscored_seen import Missed
 
 USUAL_SECONDS = 3600.0
 MOST_PARTS = 8
+MOST_BELOW = 6
 SILENT_SECONDS = 120.0
 """Without a score for so long it is said that none comes."""
 FEW = 30
@@ -137,7 +138,7 @@ def overview(sources: Sources, window: str) -> Overview:
     segments, silent = _segments(look, window, seconds, keys, sources, drift) if shown else ([], [])
     corrected, counts = sources.looks.book.corrected(look.readings, look.shares) if shown else ([], [])
     segments = [_with_labels(part, corrected, counts, window) for part in segments]
-    notes = [_below(part, score) for part in segments for score in part.scores if score.below] + notes
+    notes = below_thresholds(segments) + notes
     notes += [
         f"{part.name}: {score.metric.replace('_', ' ')} is degraded, only {score.reading.coverage:.0%} of the answers "
         "that it applies to could be scored"
@@ -194,6 +195,13 @@ def _notes(progress: Progress | None, state: str, window: str, fault: str, lette
     if letters.fault:
         notes.append(f"How many events could not be read is not known: {letters.fault}.")
     return notes
+
+
+def below_thresholds(segments: Sequence[SegmentPart]) -> list[str]:
+    """A line for each score whose interval lies below its threshold, `MOST_BELOW` at the most and one for the rest."""
+    lines = [_below(part, score) for part in segments for score in part.scores if score.below]
+    left = len(lines) - MOST_BELOW
+    return lines if left <= 0 else [*lines[:MOST_BELOW], f"{left} more scores are below their thresholds"]
 
 
 def _below(part: SegmentPart, score: Score) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from consumer.pages.dead_letters import Counted
-from consumer.pages.overview import Overview, overview
+from consumer.pages.overview import Overview, below_thresholds, overview
 from consumer.pages.rendering import Renderer, files
 from consumer.pages.sources import Looks, Sources
 from consumer.record import ScoreRecord, encode_record
@@ -142,6 +142,18 @@ def test_the_worst_segment_stands_next_to_all_and_the_silent_are_named(sources: 
     assert score.cases == "/cases?segment=app%3Dhelpdesk%2Clang%3Den&flag=faithfulness_low&from=5m"
     assert found.segments[0].cases == "/cases?from=5m"
     assert found.segments[0].segment == (ALL, ALL)
+
+
+def test_what_is_below_its_threshold_is_told_first_but_not_at_any_length(sources: Sources) -> None:
+    found = overview(sources, "5m")
+    (part,) = (part for part in found.segments if not part.whole)
+    score = next(s for s in part.scores if s.metric == "faithfulness")
+    assert score.below
+    mean = f"{score.reading.mean:.3f}"
+    told = f"app helpdesk, lang en: faithfulness is below its threshold 0.75: {mean}, 95 % interval 0."
+    assert any(note.startswith(told) for note in found.notes[:2])
+    assert len(below_thresholds([part] * 6)) == 6
+    assert below_thresholds([part] * 10)[6:] == ["4 more scores are below their thresholds"]
 
 
 def test_a_standby_shows_no_scores_and_says_why(sources: Sources) -> None:
