@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,7 @@ from enum import StrEnum
 from metrics.lexical.evidence import Window
 from metrics.lexical.quantities import Quantity, agrees, comparable
 from metrics.lexical.reading import OPPOSITES, Sentence
+from metrics.lexical.words import stem
 
 NEAR, NEAR_WIDE = 25, 8
 """Characters around a spot that say what it is about."""
@@ -16,6 +18,8 @@ SHARED = 0.5
 """Share of the statement's terms that one sentence must hold for its negations to count."""
 RIVALS = 2
 """Names of the evidence that may stand for one of the statement; among more nobody knows which."""
+SHORTEST_BASE = 4
+"""Letters of a stem that un- or non- may stand before: «unit» denies no «it»."""
 SAME_WORDS = 0.8
 """Coverage from which another order of the same words is looked at."""
 
@@ -39,6 +43,9 @@ class Conflict:
     strength: float = 1.0
     terms: tuple[str, ...] = ()
     """Terms of the statement that the conflict is about."""
+
+
+_NUMBERED = re.compile(r"\d{1,2}[.)]? +[A-Z][a-z]")
 
 
 def conflicts(statement: Sentence, text: str, window: Window, source: str) -> list[Conflict]:
@@ -67,10 +74,19 @@ def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Ite
                 rival
                 and not taken
                 and q not in sentence.denied
+                and not _numbering(source, sentence, q)
                 and _same_place(statement, said.start, sentence, q.start)
             ):
                 yield Conflict(Kind.NUMBER, _words(text, statement, said), _words(source, sentence, q))
                 break
+
+
+def _numbering(source: str, sentence: Sentence, quantity: Quantity) -> bool:
+    """Whether a number only counts the lines or the notes of a text: «1 Preheat the oven», «as shown [3]»."""
+    start, end = sentence.start + quantity.start, sentence.start + quantity.end
+    if source[max(start - 1, 0) : start] == "[" and source[end : end + 1] == "]":
+        return True
+    return quantity.start == 0 and _NUMBERED.match(source, start) is not None
 
 
 def _same_place(statement: Sentence, at: int, sentence: Sentence, there: int) -> bool:
@@ -99,6 +115,7 @@ def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
         shared = statement.vocabulary & sentence.vocabulary
         if len(shared) < SHARED * len(statement.vocabulary):
             continue
+        shared -= statement.supposed ^ sentence.supposed  # «if it does not fit» says nothing of what fits
         for head in sorted(statement.heads & shared):
             if head not in sentence.negated and head not in statement.plain:
                 yield Conflict(Kind.NEGATION, f"not {head}", head)
@@ -133,15 +150,20 @@ def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:
                 if other not in OPPOSITES[word] or other in mine or other_negated != negated:
                     continue
                 if _same_place(statement, at, sentence, there):
-                    yield Conflict(Kind.OPPOSITE, word, other, terms=(word,))
-        for term in sorted(statement.vocabulary - sentence.vocabulary):
-            for base in _bases(term):
-                if base in sentence.plain:
-                    yield Conflict(Kind.OPPOSITE, term, base, terms=(term,))
-        for term in sorted(sentence.vocabulary - statement.vocabulary):
-            for base in _bases(term):
-                if base in statement.plain:
-                    yield Conflict(Kind.OPPOSITE, base, term)
+                    yield Conflict(Kind.OPPOSITE, word, other, terms=(word, stem(word)))
+        for term, base in _denied_by_prefix(statement, sentence):
+            if term not in window.vocabulary:
+                yield Conflict(Kind.OPPOSITE, term, base, terms=(term,))
+        for term, base in _denied_by_prefix(sentence, statement):
+            yield Conflict(Kind.OPPOSITE, base, term)
+
+
+def _denied_by_prefix(one: Sentence, other: Sentence) -> Iterator[tuple[str, str]]:
+    """Terms of `one` alone whose base `other` says: unsafe against safe. Who says both contrasts them himself."""
+    for term in sorted(one.vocabulary - other.vocabulary):
+        for base in _bases(term):
+            if base in other.plain and base not in one.vocabulary and "non" not in other.words:
+                yield term, base
 
 
 _PREFIXES = ("un", "in", "im", "non", "dis", "ir", "il")
@@ -150,7 +172,8 @@ _PREFIXES = ("un", "in", "im", "non", "dis", "ir", "il")
 def _bases(term: str) -> Iterator[str]:
     """safe of unsafe."""
     if term.startswith(_PREFIXES):
-        yield from (term[len(prefix) :] for prefix in _PREFIXES if term.startswith(prefix))
+        bases = (term[len(prefix) :] for prefix in _PREFIXES if term.startswith(prefix))
+        yield from (base for base in bases if len(base) >= SHORTEST_BASE)
 
 
 def _swapped(statement: Sentence, window: Window) -> Iterator[Conflict]:

@@ -22,7 +22,7 @@ from metrics.sentences import sentence_spans
 
 log = logging.getLogger(__name__)
 
-RULES = 2
+RULES = 3
 """Part of the identity: raise it when the same weights may give another verdict."""
 DECISIVE = 0.9
 """A number, negation, opposite or order in conflict with a window that agrees with this much of the rest decides."""

@@ -41,6 +41,8 @@ class Sentence:
     """Terms within reach of a negator, heads among them."""
     plain: frozenset[str]
     """Terms that also stand where no negator reaches."""
+    supposed: frozenset[str]
+    """Terms of a clause that supposes: «if it does not rain», «those who do not pay», «如果没有»."""
     denied: frozenset[Quantity]
     """Those of `numbers` that a negator stands right before: «is not 26 days», «do not get 13 days», «不是14周»."""
     negations: int
@@ -82,8 +84,15 @@ def _opposites(pairs: str) -> dict[str, frozenset[str]]:
     return {word: frozenset(others) for word, others in table.items()}
 
 
+_AS_WRITTEN = frozenset(_LISTS["antonyms"]["as_written"])
+
+
+def _pole(word: str) -> str:
+    return word if word in _AS_WRITTEN else stem(word)
+
+
 _ENGLISH_OPPOSITES = {
-    stem(word): frozenset(stem(other) for other in others)
+    _pole(word): frozenset(_pole(other) for other in others)
     for word, others in _opposites(_LISTS["antonyms"]["english"]).items()
 }
 _CHINESE_OPPOSITES = _opposites(_LISTS["antonyms"]["chinese"])
@@ -100,8 +109,12 @@ _TOKEN = re.compile(
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _CLAUSE_END = re.compile(r"[,;:.!?()，；：。！？、]|\b(?:but|although|though|while|and)\b|但|而")
-_NEGATOR_WORD = re.compile(r"\b[a-z]*n't\b|\b[a-z]+\b")
-_ENGLISH_EXCEPT = re.compile(rf"\b(?:{_any(_LISTS['negation']['english_except'])})")
+_SUPPOSED_END = re.compile(r"[,;:.!?()，；：。！？]|\bthen\b")
+_NEGATOR_WORD = re.compile(r"\b[a-z]*n ?' ?t\b|\b[a-z]+\b")
+_ENGLISH_EXCEPT = re.compile(rf"\b(?:{_any(_LISTS['negation']['english_except'])}|no (?=\d))")
+_ENGLISH_HIDDEN = re.compile(rf"\b(?:{_any(_LISTS['negation']['english_hidden'])})\b")
+_ELLIPSIS = re.compile(r"\s*(?:[,;.!?)]|$|do(?:es)? (?:so|it|that)\b)")
+_SUPPOSING = re.compile(rf"\b(?:{_any(_LISTS['supposing']['english'])})\b|{_any(_LISTS['supposing']['chinese'])}")
 _CHINESE_NEGATOR = re.compile(
     rf"(?P<skip>{_any(_LISTS['negation']['chinese_except'])})|(?P<negator>{_any(_LISTS['negation']['chinese'])})"
 )
@@ -122,6 +135,8 @@ _HAN = re.compile(f"[{UNSPACED}]")
 _GLUED = re.compile(r"(?<=[a-z]{3}[.!?])(?=[A-Z][a-z])")
 _REACH_WIDE, _REACH = 8, 40
 """Characters that a negator reaches over, at most to the end of its clause."""
+_REACH_SUPPOSED = 120
+"""The same of a word that supposes."""
 
 
 def read(text: str) -> Passage:
@@ -158,9 +173,10 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
     terms, places, words, names = _terms(text, sentence, start, counted)
     reaches = list(islice(_reaches(sentence), MAX_MARKS))
-    heads, negated, plain = set(), set(), set()
+    supposing = _supposing(sentence)
+    heads, negated, plain, supposed = set(), set(), set(), set()
     at = 0
-    waiting = [True] * len(reaches)
+    waiting = [firm for _, _, firm in reaches]
     for term, place in zip(terms, places, strict=True):
         while at < len(reaches) and reaches[at][1] <= place:
             at += 1
@@ -171,6 +187,8 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
                 waiting[at] = False
         else:
             plain.add(term)
+        if supposing[place]:
+            supposed.add(term)
     return Sentence(
         start=start,
         end=end,
@@ -183,8 +201,9 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         heads=frozenset(heads),
         negated=frozenset(negated),
         plain=frozenset(plain),
+        supposed=frozenset(supposed),
         denied=frozenset(q for q in numbers if _DENIAL.search(sentence, max(q.start - DENIAL_REACH, 0), q.start)),
-        negations=len(reaches),
+        negations=sum(firm for _, _, firm in reaches),
         poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
         roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
         passive=bool(_PASSIVE.search(sentence)),
@@ -229,7 +248,7 @@ def _terms(
             continue
         words.add(token)
         if not counted[at] and token not in _STOP and not token.endswith("n't"):
-            for part in token.split("-"):
+            for part in _parts(token):
                 key = stem(part)
                 if key and part not in _STOP:
                     terms.append(key)
@@ -238,6 +257,12 @@ def _terms(
                         names.add(key)
         first = False
     return terms, places, frozenset(words), names
+
+
+def _parts(token: str) -> list[str]:
+    """«on-site» in two, «non-refundable» in one, as «nonrefundable» is."""
+    parts = token.split("-")
+    return ["".join(parts[:2]), *parts[2:]] if parts[0] == "non" else parts
 
 
 def _is_name(text: str, start: int, end: int, first: bool) -> bool:
@@ -250,29 +275,55 @@ def _is_name(text: str, start: int, end: int, first: bool) -> bool:
     return not first or (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper())
 
 
-def _reaches(sentence: str) -> Iterator[tuple[int, int]]:
-    """Character ranges that a negator reaches over."""
+def _reaches(sentence: str) -> Iterator[tuple[int, int, bool]]:
+    """Character ranges that a negator reaches over, and whether it denies what comes first in it.
+
+    «prevents X from Y» and «rather than X» deny without saying of what (not firm); so does «X cannot.», which reaches
+    back over its own clause.
+    """
     excepted = [m.span() for m in _ENGLISH_EXCEPT.finditer(sentence)]
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, bool]] = []
     for match in _NEGATOR_WORD.finditer(sentence):
         word = match[0]
-        if not (word.endswith("n't") or word in _NEGATORS):
+        if not ("'" in word or word in _NEGATORS):
             continue
         if not any(low <= match.start() < high for low, high in excepted):
-            found.append((match.end(), _clause_end(sentence, match.end(), _REACH)))
+            end = _clause_end(sentence, match.end(), _REACH)
+            if _ELLIPSIS.match(sentence, match.end()):
+                found.append((_clause_start(sentence, match.start()), match.start(), False))
+            else:
+                found.append((match.end(), end, True))
+    for match in _ENGLISH_HIDDEN.finditer(sentence):
+        found.append((match.end(), _clause_end(sentence, match.end(), _REACH), False))
     for match in _CHINESE_NEGATOR.finditer(sentence):
         if match["negator"]:
             auxiliary = _CHINESE_AUXILIARY.match(sentence, match.end())
             begin = auxiliary.end() if auxiliary else match.end()
-            found.append((begin, _clause_end(sentence, begin, _REACH_WIDE)))
+            found.append((begin, _clause_end(sentence, begin, _REACH_WIDE), True))
     found.sort()
     last = 0
-    for low, high in found:
+    for low, high, firm in found:
         if max(low, last) < high:
-            yield max(low, last), high
+            yield max(low, last), high, firm
             last = high
         else:
-            yield low, low
+            yield low, low, firm
+
+
+def _supposing(sentence: str) -> bytearray:
+    """1 at the characters of clauses that suppose."""
+    marks = bytearray(len(sentence))
+    for match in islice(_SUPPOSING.finditer(sentence), MAX_MARKS):
+        stop = _SUPPOSED_END.search(sentence, match.end(), match.end() + _REACH_SUPPOSED)
+        end = stop.start() if stop else min(match.end() + _REACH_SUPPOSED, len(sentence))
+        marks[match.end() : end] = b"\1" * (end - match.end())
+    return marks
+
+
+def _clause_start(sentence: str, at: int) -> int:
+    """Where the clause that holds character `at` begins, at most `_REACH` characters before it."""
+    ends = [m.end() for m in _CLAUSE_END.finditer(sentence, max(at - _REACH, 0), at)]
+    return ends[-1] if ends else max(at - _REACH, 0)
 
 
 def _clause_end(sentence: str, at: int, reach: int) -> int:
@@ -280,13 +331,13 @@ def _clause_end(sentence: str, at: int, reach: int) -> int:
     return stop.start() if stop else min(at + reach, len(sentence))
 
 
-def _poles(sentence: str, reaches: list[tuple[int, int]], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
+def _poles(sentence: str, reaches: list[tuple[int, int, bool]], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
     for match in _NEGATOR_WORD.finditer(sentence):
         word = match[0] if match[0] in _ENGLISH_OPPOSITES else stem(match[0])
-        if word in _ENGLISH_OPPOSITES and not counted[match.start()]:
-            yield word, any(low <= match.start() < high for low, high in reaches), match.start()
+        if word in _ENGLISH_OPPOSITES and not counted[match.start()] and not (word != match[0] and match[0] in _STOP):
+            yield word, any(low <= match.start() < high for low, high, _ in reaches), match.start()
     for match in _CHINESE_POLE.finditer(sentence):
-        negated = any(low <= match.end() - 1 < high or low == match.end() for low, high in reaches)
+        negated = any(low <= match.end() - 1 < high or low == match.end() for low, high, _ in reaches)
         yield match[0], negated, match.start()
 
 

@@ -262,7 +262,7 @@ def test_requests_are_answered_in_order(judge: Judge) -> None:
 
 def test_the_identity_names_the_weights(judge: Judge) -> None:
     kind, version, digest = judge.identity.split("/")
-    assert (kind, version) == ("lexical", "2.2")
+    assert (kind, version) == ("lexical", "2.3")
     assert len(digest) == 8
 
 
