@@ -27,6 +27,7 @@ from consumer.settings_rules import (
 from consumer.settings_section import PositiveSeconds, Rate, Section, Share
 from consumer.settings_statistics import Changes, Drift, Labels
 from consumer.settings_thresholds import Baseline, Thresholds
+from metrics.label_names import same_names
 
 Properties = dict[str, str | int | float | bool]
 MAX_SEGMENTS = 50
@@ -175,6 +176,8 @@ class Segments(Section):
         combinations = math.prod(len(values) + 1 for values in self.allow.values())
         if combinations > MAX_SEGMENTS:
             raise ValueError(f"{combinations} segment combinations (with 'other'); at most {MAX_SEGMENTS} are allowed")
+        for one, other in same_names(self.allow):
+            raise ValueError(f"allow: {one!r} and {other!r} would be one label of the series; rename one of them")
         return self
 
 

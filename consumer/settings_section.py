@@ -12,6 +12,6 @@ PositiveSeconds = Annotated[float, Field(gt=0.0)]
 
 
 class Section(BaseModel):
-    """Unknown keys are errors, values do not change, and a default is held to the same rules as a value."""
+    """Unknown keys are errors, numbers are finite, values do not change, and a default is held to the same rules."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)

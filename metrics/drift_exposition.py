@@ -8,7 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from metrics.answer import Segment
 from metrics.drift_watch import DriftReading
-from metrics.exposition import PREFIX, label_name
+from metrics.exposition import PREFIX
+from metrics.label_names import label_name
 
 
 def drift_families(readings: Iterable[DriftReading], segment_keys: Sequence[str]) -> Iterator[Metric]:

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from metrics.counting import OUTCOMES, Counting, Example, Tally
+from metrics.label_names import label_name
 from metrics.ranges import counted_name
 from metrics.rolling import Definition, Reading, Shares
 from metrics.thresholds_seen import InForce
@@ -21,9 +22,6 @@ log = logging.getLogger(__name__)
 
 PREFIX = "groundwatch_"
 
-_OWN_LABELS = frozenset(
-    ("definition", "dimension", "fault", "flag", "le", "metric", "outcome", "quantile", "verdict", "window")
-)
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_LABEL_CHARACTERS = 200
 
@@ -49,17 +47,6 @@ class Rolled:
 def label_value(value: str) -> str:
     """A label value that no exposition format can stumble over: no controls, no lone surrogates, at most 200 long."""
     return _UNSAFE.sub("\ufffd", value)[:MAX_LABEL_CHARACTERS]
-
-
-def label_name(key: str) -> str:
-    """A label name for a segment key; one that Prometheus forbids, or that we use ourselves, gets a prefix.
-
-    >>> [label_name(key) for key in ("lang", "data-centre", "3rd", "metric")]
-    ['lang', 'data_centre', 'segment_3rd', 'segment_metric']
-    """
-    name = re.sub(r"[^a-zA-Z0-9_]", "_", key)
-    own = name in _OWN_LABELS or name.startswith("__") or not name or name[0].isdigit()
-    return f"segment_{name}" if own else name
 
 
 class GuardedCollector(Collector):

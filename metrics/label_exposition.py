@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from metrics.exposition import PREFIX, label_name
+from metrics.exposition import PREFIX
 from metrics.label_book import CorrectedReading, LabelCount
+from metrics.label_names import label_name
 
 
 def corrected_families(

@@ -18,6 +18,7 @@ from consumer.calibrate_view import baseline_tables, notes
 from consumer.cli import loaded_settings
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
+from consumer.finite import FiniteRange
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
 from consumer.results import Results
@@ -35,7 +36,7 @@ WIDTH = 170
 PICTURES = (".svg", ".png", ".pdf")
 _INPUT = click.Path(path_type=Path, exists=True, dir_okay=False)
 _OUTPUT = click.Path(path_type=Path, dir_okay=False)
-_SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+_SHARE = FiniteRange(0.0, 1.0, min_open=True, max_open=True)
 
 
 @click.command("calibrate")

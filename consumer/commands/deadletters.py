@@ -16,6 +16,7 @@ from rich.text import Text
 from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import Letter, TopicReader, Unreadable, read_letter
+from consumer.finite import FiniteRange
 from consumer.inert_text import inert_json
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
@@ -34,7 +35,7 @@ SHOWN_DETAIL = 120
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=5.0, show_default=True,
+    "--timeout", type=FiniteRange(min=1), default=5.0, show_default=True,
     help="Give up when the broker has not answered for so many seconds.",
 )  # fmt: skip
 @click.pass_context

@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from consumer.finite import FiniteRange
+
 SHORTEST = 60.0
 PLAIN_WIDTH = 200
 
@@ -33,7 +35,7 @@ class Duration(click.ParamType):
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what happened as JSON.")
 @click.option("--seed", default=1, show_default=True, help="Another seed, other conversations.")
 @click.option(
-    "--rate", type=click.FloatRange(1, 500), default=16.0, show_default=True, help="Records a second on the topic."
+    "--rate", type=FiniteRange(1, 500), default=16.0, show_default=True, help="Records a second on the topic."
 )
 @click.option(
     "--picture",

@@ -8,6 +8,7 @@ import sys
 import click
 
 from consumer.doctor import Check, examine
+from consumer.finite import FiniteRange
 from consumer.settings_source import SettingsError, load
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -15,7 +16,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @click.option(
-    "--timeout", default=5.0, show_default=True, type=click.FloatRange(min=0.5), help="Seconds to wait for the broker."
+    "--timeout", default=5.0, show_default=True, type=FiniteRange(min=0.5), help="Seconds to wait for the broker."
 )
 @click.pass_context
 def command(ctx: click.Context, timeout: float) -> None:

@@ -8,6 +8,7 @@ import click
 
 from consumer import logs
 from consumer.cli import loaded_settings
+from consumer.finite import FiniteRange
 from consumer.inert_text import inert
 from consumer.judging.checking import (
     CasesUnusable,
@@ -36,9 +37,7 @@ WHY_CHARACTERS = 70
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help='Your own cases: events, one a line, each with "expected" or "faithful".',
 )
-@click.option(
-    "--at-least", default=0.75, show_default=True, type=click.FloatRange(0, 1), help="Agreement, else exit 3."
-)
+@click.option("--at-least", default=0.75, show_default=True, type=FiniteRange(0, 1), help="Agreement, else exit 3.")
 @click.pass_context
 def command(ctx: click.Context, labelled: Path | None, at_least: float) -> None:
     """Send cases with known verdicts to the judge of the settings; print agreement, latency, tokens and cost.

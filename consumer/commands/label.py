@@ -17,6 +17,7 @@ from consumer.case_topic import CaseTopic, CaseTopicError
 from consumer.cli import loaded_settings
 from consumer.commands.cases import ABSENT, lines_to
 from consumer.deadletter_reading import TopicReader, Unreadable
+from consumer.finite import FiniteRange
 from consumer.inert_text import inert
 from consumer.interrupts import Interrupts
 from consumer.label import VERDICTS, LabelChange, checked_by, label_of
@@ -31,7 +32,7 @@ WRITTEN_AT_ONCE = 500
 SHOWN_BAD_LINES = 20
 
 timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=1), default=10.0, show_default=True,
+    "--timeout", type=FiniteRange(min=1), default=10.0, show_default=True,
     help="Give up when the broker has not answered for so many seconds.",
 )  # fmt: skip
 by_option = click.option("--by", help="Who says it (default: your login).")

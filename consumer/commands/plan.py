@@ -10,17 +10,23 @@ import click
 import orjson
 
 from consumer.cli import loaded_settings
+from consumer.finite import FiniteRange
 from consumer.settings import Settings
 from consumer.sizing import Load, Machine, Plan, plan
 
-_SHARE = click.FloatRange(0, 1)
-_POSITIVE = click.FloatRange(min=0, min_open=True)
-_AMOUNT = click.FloatRange(min=0)
+_SHARE = FiniteRange(0, 1)
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_AMOUNT = FiniteRange(min=0)
 
 
 @click.command("plan")
-@click.option("--events-per-second", type=_POSITIVE, required=True, help="Answers logged a second, when busiest.")
-@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), help="Share scored (default: sampling.rate).")
+@click.option(
+    "--events-per-second",
+    type=FiniteRange(0, 1e9, min_open=True),
+    required=True,
+    help="Answers logged a second, when busiest.",
+)
+@click.option("--rate", type=FiniteRange(0, 1, min_open=True), help="Share scored (default: sampling.rate).")
 @click.option("--passages", type=_AMOUNT, default=5, show_default=True, help="Passages of an answer.")
 @click.option("--words", type=_AMOUNT, default=150, show_default=True, help="Words of a passage.")
 @click.option("--answer-words", type=_AMOUNT, default=40, show_default=True)

@@ -10,6 +10,7 @@ from consumer.cli import loaded_settings
 from consumer.deadletter_hints import hint_of
 from consumer.deadletter_reading import TopicReader, Unreadable, read_letter
 from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
+from consumer.finite import FiniteRange
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.redrive import Chooser, sent_before
@@ -25,7 +26,7 @@ from consumer.since import Since
 @click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
 @click.option("--from-start", is_flag=True, help="Also what was sent before; scores are idempotent by event id.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=10.0, show_default=True,
+    "--timeout", type=FiniteRange(min=1), default=10.0, show_default=True,
     help="Give up when the broker has not answered for so many seconds.",
 )  # fmt: skip
 @click.pass_context

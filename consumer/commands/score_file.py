@@ -19,6 +19,7 @@ from consumer.cli import loaded_settings
 from consumer.comparison import Comparison, ComparisonError, OldScores, comparable, read_old
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
+from consumer.finite import FiniteRange
 from consumer.record import encode_record
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -69,7 +70,7 @@ _OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.option("--cases", type=_OUTPUT, help="Case files of the flagged answers, one a line (.gz compresses).")
 @click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
 @click.option("--baseline", type=_INPUT, help="Thresholds from this baseline (default: baseline.file).")
-@click.option("--max-flagged", type=click.FloatRange(0, 1), help="Exit 3 if a larger share of answers is flagged.")
+@click.option("--max-flagged", type=FiniteRange(0, 1), help="Exit 3 if a larger share of answers is flagged.")
 @click.option("--against", type=_INPUT, help="Scores of an earlier run, joined by id: exit 3 if a mean fell.")
 @click.option("--summary", "summary_file", type=_OUTPUT, help="The summary as JSON too.")
 @click.option("--run", default="file", show_default=True, help="`run` of the records; only `live` reaches gauges.")

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from consumer.cli import loaded_settings
 from consumer.decode import Decoder
 from consumer.decoding.reasons import DecodeError
+from consumer.finite import FiniteRange
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
 from consumer.score_file import FileUnusable, Line, lines, opened
@@ -29,7 +30,7 @@ _Addressed = tuple[bytes | None, list[tuple[str, str | bytes | None]]]
 
 @click.command("send")
 @click.argument("events", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Events a second (default: no limit).")
+@click.option("--rate", type=FiniteRange(min=0, min_open=True), help="Events a second (default: no limit).")
 @click.option("--topic", help="Default: the first of topics.events.")
 @click.option(
     "--key", type=click.Choice(["id", "none"]), default="id", show_default=True,
@@ -37,7 +38,7 @@ _Addressed = tuple[bytes | None, list[tuple[str, str | bytes | None]]]
 )  # fmt: skip
 @click.option("--id-header", help="Put the event's id into this header too (default: sampling.id_header).")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=15.0, show_default=True,
+    "--timeout", type=FiniteRange(min=1), default=15.0, show_default=True,
     help="Give up when the broker has acknowledged nothing for so many seconds.",
 )  # fmt: skip
 @click.pass_context

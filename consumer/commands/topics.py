@@ -7,6 +7,7 @@ import sys
 import click
 
 from consumer.cli import loaded_settings
+from consumer.finite import FiniteRange
 from consumer.topics import TopicsError, TopicState, create_topics, inspect_topics
 
 
@@ -16,7 +17,7 @@ def command() -> None:
 
 
 _timeout = click.option(
-    "--timeout", default=5.0, show_default=True, type=click.FloatRange(min=0.5), help="Seconds to wait for the broker."
+    "--timeout", default=5.0, show_default=True, type=FiniteRange(min=0.5), help="Seconds to wait for the broker."
 )
 
 

@@ -16,6 +16,7 @@ from consumer.client import Client
 from consumer.demo.knowledge import load_documents
 from consumer.demo.script import Fault
 from consumer.demo.service import HelpDesk
+from consumer.finite import FiniteRange
 from consumer.settings_source import SettingsError, load
 
 
@@ -23,9 +24,9 @@ from consumer.settings_source import SettingsError, load
 @click.option(
     "--settings", "file", type=click.Path(path_type=Path), help="Settings file (default: ./groundwatch.toml)."
 )
-@click.option("--rate", type=click.FloatRange(0.01, 500), default=5.0, show_default=True, help="Answers a second.")
-@click.option("--calm", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds without fault.")
-@click.option("--incident", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds with one.")
+@click.option("--rate", type=FiniteRange(0.01, 500), default=5.0, show_default=True, help="Answers a second.")
+@click.option("--calm", type=FiniteRange(min=1), default=1800.0, show_default=True, help="Seconds without fault.")
+@click.option("--incident", type=FiniteRange(min=0), default=600.0, show_default=True, help="Seconds with one.")
 @click.option("--seed", type=int, default=1, show_default=True)
 def main(file: Path | None, rate: float, calm: float, incident: float, seed: int) -> None:
     """Log simulated answers until interrupted: calm traffic, then old knowledge, calm again, then wrong documents."""

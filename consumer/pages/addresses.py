@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 from consumer.case_filter import CaseFilter, moment
 from consumer.settings_rules import segment_conditions
 from metrics.answer import OTHER
-from metrics.exposition import label_name
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
+from metrics.label_names import label_name
 
 PER_PAGE = 50
 GROUPINGS = ("question", "statement")

@@ -34,6 +34,8 @@ def main(file: Path | None, pages: str | None, out: Path) -> None:
     """Write the dashboards as JSON, for Grafana's provisioning or its import page."""
     try:
         table = read_table(load(file, os.environ).settings).linked(pages=pages)
+        if not table.segments:
+            raise TableError("segments.allow is empty, and the dashboards compare segments: name a label there")
     except SettingsError as error:
         raise click.UsageError(f"settings:\n{error}") from None
     except (TableError, OSError) as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from consumer.finite import FiniteRange
 from consumer.settings_source import SettingsError, load
 from deploy.prometheus.alert import Alert
 from deploy.prometheus.budget_scenarios import budget_scenarios
@@ -81,7 +82,7 @@ def operator_rules(table: Table) -> str:
 @click.option("--runbooks", help="Address of the folder of runbooks.")
 @click.option(
     "--scale",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(min=1),
     default=1.0,
     show_default=True,
     help="Make all spans so much shorter (tests).",

@@ -57,8 +57,8 @@ def _flagged(table: Table, name: str) -> Scenario:
     shop, desk, every = segment(table), segment(table, "desk"), dict.fromkeys(table.segments, "all")
 
     def saw(own: Labels, instance: str, weight: float, flagged: float) -> list[Series]:
-        values = (growing(part / whole, steps) for part in (weight / 100, weight, flagged))
-        return answers(own, *values, instance=instance)
+        count, total, bad = (growing(part / whole, steps) for part in (weight / 100, weight, flagged))
+        return answers(own, count, total, bad, instance=instance)
 
     # The same answers have a second metric: they are the same answers.
     second = {"metric": "topic_similarity", "definition": OLD, **shop, **MONITOR}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from consumer.settings import Settings
-from metrics.exposition import label_name
+from metrics.label_names import label_name
 
 TABLE = Path(__file__).with_name("alerts.toml")
 _UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:d|h|m|s))+")
 _FROM_SETTINGS = "settings:"
 SEVERITIES = ("page", "ticket")
+GUARDS = frozenset(("samples", "reference_samples", "events", "letters", "requests"))
+"""Keys that say how much there must be before a share or a score means anything."""
+_PLAIN = re.compile(r"""[^\s"'`\\{}$]+""")
 
 
 class TableError(Exception):
@@ -74,6 +78,9 @@ class Row:
             value = self._setting(key, value.removeprefix(_FROM_SETTINGS))
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TableError(f"alerts.{self.name}.{key} is {value!r}; expected a number, or 'settings:KEY'")
+        least = 1 if key in GUARDS else 0
+        if not least <= value < math.inf:
+            raise TableError(f"alerts.{self.name}.{key} is {value!r}; expected a number of at least {least}")
         return float(value)
 
     def _setting(self, key: str, path: str) -> object:
@@ -160,8 +167,19 @@ class Table:
 
     def linked(self, **links: str | None) -> Table:
         """With other links, where one is given."""
-        given = {name: value.rstrip("/") for name, value in links.items() if value is not None}
+        given = {name: plain(f"links.{name}", value) for name, value in links.items() if value is not None}
         return replace(self, links=replace(self.links, **given))
+
+
+def plain(key: str, text: str) -> str:
+    """A link or a job name, without a slash at its end, that can stand in PromQL, in YAML and in an alert's template.
+
+    Raises:
+        TableError: it holds a quote, a brace, a backslash, a dollar or white space, or nothing.
+    """
+    if not _PLAIN.fullmatch(text):
+        raise TableError(f"{key} is {text!r}; expected text without quotes, braces, backslashes, dollars and blanks")
+    return text.rstrip("/")
 
 
 def read_table(settings: Settings, file: Path = TABLE, scale: float = 1.0) -> Table:
@@ -178,9 +196,11 @@ def read_table(settings: Settings, file: Path = TABLE, scale: float = 1.0) -> Ta
         if not 0.5 <= target < 1.0:
             raise TableError(f"objective.target is {target}; expected a share from 0.5 to below 1")
         return Table(
-            links=Links(**{name: str(links[name]).rstrip("/") for name in ("grafana", "pages", "runbooks")}),
-            scorer_job=str(scrape["scorer_job"]),
-            monitor_job=str(scrape["monitor_job"]),
+            links=Links(
+                **{name: plain(f"links.{name}", str(links[name])) for name in ("grafana", "pages", "runbooks")}
+            ),
+            scorer_job=plain("scrape.scorer_job", str(scrape["scorer_job"])),
+            monitor_job=plain("scrape.monitor_job", str(scrape["monitor_job"])),
             scrape_interval=seconds_of(scrape["interval"]) / scale,
             interval=seconds_of(rules["interval"]) / scale,
             hold=seconds_of(rules["hold"]) / scale,

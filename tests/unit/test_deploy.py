@@ -91,6 +91,27 @@ def test_files_that_compose_mounts_exist_or_are_secrets() -> None:
     assert "/deploy/secrets/" in ignored
 
 
+def test_kafka_writes_to_its_volume() -> None:
+    kafka = COMPOSE["services"]["kafka"]
+    (volume,) = kafka["volumes"]
+    assert volume == f"kafka:{kafka['environment']['KAFKA_LOG_DIRS']}"
+
+
+def test_monitors_that_are_gone_hide_nothing_that_scorers_show() -> None:
+    config = yaml.safe_load((DEPLOY / "alertmanager" / "alertmanager.yaml").read_text(encoding="utf-8"))
+    gone = 'alertname="GroundwatchTargetsGone"'
+    hidden: dict[str, str] = {}
+    for rule in config["inhibit_rules"]:
+        if gone in rule["source_matchers"]:
+            (job,) = [m for m in rule["source_matchers"] if m.startswith("job")] or rule["equal"]
+            hidden[job] = rule["target_matchers"][0]
+    assert set(hidden) == {"job", 'job="groundwatch-scorer"', 'job="groundwatch-monitor"'}
+    assert hidden["job"] == 'alertname="GroundwatchTargetDown"'
+    assert "NoScores" not in hidden['job="groundwatch-monitor"']
+    sums = next(rule for rule in config["inhibit_rules"] if 'app="all"' in rule["target_matchers"])
+    assert sums["equal"] == ["alertname", "metric"], "drift of one metric must not hide that of another"
+
+
 def test_prometheus_keeps_exemplars_and_uses_the_job_names_that_alerts_ask_for() -> None:
     assert "--enable-feature=exemplar-storage" in COMPOSE["services"]["prometheus"]["command"]
     config = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yaml").read_text(encoding="utf-8"))
@@ -152,7 +173,8 @@ def test_the_manifests_of_the_pages_follow_the_strict_schemas() -> None:
 def test_kubernetes_manifests_follow_the_strict_schemas() -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     native = [document for document in manifests() if "monitoring.coreos.com" not in document["apiVersion"]]
-    assert sorted(document["kind"] for document in native) == ["Deployment"] * 2 + ["NetworkPolicy"] + ["Service"] * 2
+    kinds = ["Deployment"] * 2 + ["NetworkPolicy"] + ["PodDisruptionBudget"] * 2 + ["Service"] * 2
+    assert sorted(document["kind"] for document in native) == kinds
     for document in native:
         kubernetes_validate.validate(document, "1.31", strict=True)
     broken = dict(native[0], spec={**native[0]["spec"], "replica": 1})
@@ -192,6 +214,11 @@ def test_pods_run_as_nobody_with_a_read_only_root_and_limits() -> None:
         assert container["resources"]["limits"]["memory"]
         for probe, path in (("startup", "/healthz"), ("liveness", "/healthz"), ("readiness", "/readyz")):
             assert container[f"{probe}Probe"]["httpGet"]["path"] == path
+        (secret,) = [volume["secret"] for volume in pod["volumes"] if volume["name"] == "kafka"]
+        process = workload["metadata"]["name"].removeprefix("groundwatch-")
+        assert [item["key"] for item in secret["items"]] == [f"{process}-password", "ca.pem"], "a password of its own"
+        (user,) = [one["value"] for one in container["env"] if one["name"].endswith("SASL_USERNAME")]
+        assert user == f"groundwatch-{process}"
     pods = {workload["metadata"]["name"]: workload["spec"]["template"]["spec"] for workload in workloads()}
     assert pods["groundwatch-scorer"]["terminationGracePeriodSeconds"] > Settings().scorer.shutdown_seconds
 

@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from consumer.record import ScoreRecord, encode_record
 from metrics.exposition import (
-    label_name,
     label_value,
 )
+from metrics.label_names import label_name
 from tests.score_records import score_record
 from tests.unit.exposition_harness import NOW, Board
 

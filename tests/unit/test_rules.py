@@ -105,6 +105,11 @@ def test_settings_and_alerts_cannot_disagree() -> None:
         ("[alerts.TopicDrift]", "[alerts.TopicDrifts]", "no [alerts.TopicDrift]"),
         ("target = 0.93", "target = 93", "expected a share"),
         ("[links]", "[link]", "'links' is missing"),
+        ("limit = 0.3", "limit = nan", "alerts.RefusalsHigh.limit is nan"),
+        ("limit = 0.3", "limit = -1", "at least 0"),
+        ("samples = 50", "samples = 0", "at least 1"),
+        ('"groundwatch-monitor"', '"it\'s a job"', "without quotes"),
+        ('"docs/runbooks"', '"https://wiki/{{ b }}"', "links.runbooks"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -118,6 +123,13 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, old:
     said = CliRunner().invoke(main, ["--table", str(changed), "--out", str(tmp_path)])
     assert said.exit_code == 1
     assert "Traceback" not in said.output
+
+
+def test_thresholds_may_come_from_a_baseline_alone(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"thresholds": {"default": {}}})
+    made = files(read_table(settings))
+    assert "max by (metric, app, lang) (groundwatch_threshold)" in made[RULES]
+    assert "GroundwatchFaithfulnessLow" in made[RULES]
 
 
 def test_links_and_time_scale_are_given_on_the_command_line(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from consumer import kafka_config
+from consumer.settings import Settings
 from consumer.settings_source import SettingsError, in_force, load
 from metrics.llm.names import METRICS as LLM_METRICS
 from metrics.ranges import SIMILARITIES, range_of
@@ -60,7 +62,7 @@ def test_environment_wins_over_file_wins_over_default(tmp_path: Path) -> None:
          r"faithfulness lies in \[0, 1\], so its threshold cannot be 1.5"),
         ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"faithfulness": 0.9, "topic_similarity": 7}'},
          r"topic_similarity lies in \[-1, 1\], so its threshold cannot be 7"),
-        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"topic_similarity": "nan"}'}, "topic_similarity lies in"),
+        ({"GROUNDWATCH__THRESHOLDS__DEFAULT": '{"topic_similarity": "nan"}'}, "finite number"),
         ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"lang=zh": {"topic_similarty": 0.1}}'},
          "thresholds.segments: 'lang=zh': no metric is called 'topic_similarty'; did you mean 'topic_similarity'"),
         ({"GROUNDWATCH__THRESHOLDS__SEGMENTS": '{"lang=zh": {"faithfulness": -0.1}}'}, "'lang=zh': faithfulness lies"),
@@ -132,3 +134,13 @@ def test_a_property_that_the_client_does_not_know_needs_no_broker_to_be_told(rol
     kafka_config.check(kafka)
     with pytest.raises(kafka_config.KafkaConfigError, match=rf'kafka.{role}: .*"fetch.min.byte"'):
         kafka_config.check(kafka.model_copy(update={role: {"fetch.min.byte": 1}}))
+
+
+def test_segment_keys_that_would_be_one_label_are_refused() -> None:
+    with pytest.raises(ValidationError, match="'data-centre' and 'data_centre' would be one label"):
+        Settings.model_validate({"segments": {"allow": {"data-centre": ["a"], "data_centre": ["b"]}}})
+
+
+def test_no_number_is_endless() -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        Settings.model_validate({"scorer": {"max_delay_seconds": float("inf")}})

@@ -83,7 +83,18 @@ def test_the_command_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--rate", "2"], ["--rate", "0"], ["--cores", "0"], ["--events-per-second", "-1"], []]
+    "wrong",
+    [
+        ["--rate", "2"],
+        ["--rate", "0"],
+        ["--rate", "nan"],
+        ["--cores", "0"],
+        ["--cores", "inf"],
+        ["--events-per-second", "-1"],
+        ["--events-per-second", "nan"],
+        ["--events-per-second", "1e300"],
+        [],
+    ],
 )
 def test_what_cannot_be_planned_is_refused_in_one_line(wrong: list[str]) -> None:
     given_load = [] if "--events-per-second" in wrong or not wrong else ["--events-per-second", "5"]
