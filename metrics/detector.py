@@ -1,10 +1,12 @@
 """One sequential detector: has the level of one score changed, in one segment?
 
 Two CUSUMs (Page, Biometrika 41, 1954), for a fall and for a rise, over the weighted stream: each score gives
-(w / mean w) (score - reference) / scale less an allowance. The reference follows the time of day (`metrics.reference`).
-Shares scatter more the lower their mean is, so that at the worse hours of a day bare differences would raise most of
-the false alarms: the scale is what a share of that mean scatters by, beside one of the day's mean. The alarm levels
-come from the expected time between false alarms (`metrics.run_length`).
+(w / mean w) (score - reference) less an allowance. The reference follows the time of day (`metrics.reference`), and so
+does the allowance (`metrics.allowance`): shares scatter more the lower their mean is. The alarm levels come from the
+expected time between false alarms (`metrics.run_length`).
+
+No single answer is a change: what one answer pulls is winsorised (cut at `MOST_PULL`), the alarm levels are those of
+pulls so cut, and `LEAST_ANSWERS` must have pulled the same way since the start before a change is told.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import heapq
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from metrics.allowance import Allowance, by_level, even
 from metrics.reference import Curve, Reference
 from metrics.run_length import threshold
 
@@ -26,11 +29,15 @@ Array = npt.NDArray[np.float64]
 
 ALLOWANCE = 0.375
 """Of a standard deviation of the scores: half of the change that is found soonest."""
-UNCERTAINTY = 0.8
+UNCERTAINTY = 0.7
 """How much of the standard error of what was learnt (reference and scatter) the alarm levels allow for. Not all of it:
 where the reference is off, there is one false alarm, and the level is learnt anew."""
 MARGIN = 1.15
 """The alarm levels are for so many times the expected time: rare scores of great weight are known badly from `KEPT`."""
+MOST_PULL = 3.0
+"""Of a standard deviation of the pulls: so far one answer moves a sum at most, whatever its weight and score."""
+LEAST_ANSWERS = 5
+"""A change is told on so many answers that pulled its way since its start, not on fewer."""
 LEAST_SAMPLES = 200
 """Scores that must be known before anything is called a change."""
 RHYTHM_SECONDS = 1.5 * 86_400.0
@@ -46,8 +53,7 @@ LEAST_SPREAD = 0.01
 
 
 class Case(NamedTuple):
-    """One answer that contributed to a change. `part`: its share of the CUSUM, in units of the score (of a share: as it
-    would be at the day's mean)."""
+    """One answer that contributed to a change. `part`: its share of the CUSUM, in units of the score."""
 
     part: float
     id: str
@@ -106,15 +112,18 @@ class _Sum:
     sign: float
     level: float = 0.0
     limit: float = math.inf
+    allowance: Allowance = field(default_factory=lambda: even(0.0))
     start: float = math.nan
     samples: int = 0
+    pulling: int = 0
+    """How many of the samples pulled its way."""
     weight: float = 0.0
     scores: float = 0.0
     expected: float = 0.0
     cases: tuple[Case, ...] = ()
 
     def clear(self) -> None:
-        self.level, self.start, self.samples = 0.0, math.nan, 0
+        self.level, self.start, self.samples, self.pulling = 0.0, math.nan, 0, 0
         self.weight = self.scores = self.expected = 0.0
         self.cases = ()
 
@@ -124,8 +133,7 @@ class Detector:
     level, and finds nothing meanwhile."""
 
     __slots__ = (
-        "_allowance", "_curve", "_down", "_fresh", "_kept", "_low", "_reference", "_refreshed", "_rhythm_known",
-        "_span", "_up",
+        "_centre", "_curve", "_down", "_fresh", "_kept", "_low", "_most", "_reference", "_refreshed", "_span", "_up",
     )  # fmt: skip
 
     def __init__(self, low: float, high: float) -> None:
@@ -135,8 +143,8 @@ class Detector:
         self._kept = np.empty((3, 0))
         self._down, self._up = _Sum(-1.0), _Sum(1.0)
         self._curve: Curve | None = None
-        self._rhythm_known = False
-        self._allowance = 0.0
+        self._most = math.inf
+        self._centre = 0.0
         self._fresh = 0.0
         self._refreshed = -math.inf
 
@@ -187,28 +195,36 @@ class Detector:
         self._kept = kept
 
     def _refresh(self, false_alarm_seconds: float) -> None:
-        """Set allowance and alarm levels by what is known now."""
+        """Set allowances and alarm levels by what is known now."""
         reference = self._reference
         self._fresh, self._refreshed = 0.0, reference.last
         curve = reference.curve()
-        self._rhythm_known = reference.span >= RHYTHM_SECONDS
         times, values, weights = self._kept
         expected = curve.at(times)
         residuals = values - expected
         relative = weights / weights.mean()
-        residuals = (residuals - float((relative * residuals).mean())) / self._scale(curve, expected)
-        spread = math.sqrt(float((relative * residuals * residuals).mean()))
+        pulls = relative * (residuals - float((relative * residuals).mean()))
         least = LEAST_SPREAD * self._span
-        self._allowance = ALLOWANCE * max(spread, least)
-        pulls = relative * residuals
+        self._most = MOST_PULL * max(float(pulls.std()), least)
+        pulls = np.clip(pulls, -self._most, self._most)
+        # Where scores are skewed, their mean is not 0 any more when they were cut.
+        self._centre = float(pulls.mean())
+        pulls -= self._centre
+        spread = math.sqrt(float((pulls * pulls / relative).mean()))
+        usual = ALLOWANCE * max(spread, least)
         error = math.sqrt(curve.variance) * max(float(pulls.std()), least)
-        error = UNCERTAINTY * math.hypot(error, self._allowance * _variance_error(pulls))
+        error = UNCERTAINTY * math.hypot(error, usual * _variance_error(pulls))
         arl = max(MARGIN * 2.0 * false_alarm_seconds * reference.rate, 2.0)
+        # Until the rhythm of the day is known, the curve is a guess at hours that were not seen yet.
+        follows = self._low == 0.0 and self._span == 1.0 and spread >= least and reference.span >= RHYTHM_SECONDS
         for one in (self._down, self._up):
+            one.allowance = even(usual)
+            if follows:
+                one.allowance = by_level(usual, one.sign, pulls, relative, expected, self._most, self._centre)
             if spread < least:
                 one.limit = 12.0 * least
             else:
-                one.limit = threshold(one.sign * pulls - self._allowance, arl, error)
+                one.limit = threshold(one.sign * pulls - one.allowance.at(expected), arl, error)
         self._curve = curve
 
     def _step(self, table: Array, begin: int, answers: Sequence[tuple[str, str | None]], found: list[Shift]) -> int:
@@ -216,14 +232,15 @@ class Detector:
         assert self._curve is not None
         times, values, weights = table[:, begin:]
         expected = self._curve.at(times)
-        pulls = weights / self._reference.mean_weight * (values - expected) / self._scale(self._curve, expected)
+        pulls = weights / self._reference.mean_weight * (values - expected)
+        pulls = np.clip(pulls, -self._most, self._most) - self._centre
         paths = []
         end, alarm = len(times), None
         for one in (self._down, self._up):
-            raw = one.level + np.cumsum(one.sign * pulls - self._allowance)
+            raw = one.level + np.cumsum(one.sign * pulls - one.allowance.at(expected))
             path = raw - np.minimum(np.minimum.accumulate(raw), 0.0)
             paths.append(path)
-            first = int(np.argmax(path >= one.limit)) if path.max() >= one.limit else len(times)
+            first = _first_alarm(one, path, pulls)
             if first < end:
                 end, alarm = first + 1, one
         for one, path in zip((self._down, self._up), paths, strict=True):
@@ -231,14 +248,6 @@ class Detector:
         if alarm is not None:
             self._raise(alarm, float(times[end - 1]), found)
         return begin + end
-
-    def _scale(self, curve: Curve, expected: Array) -> Array:
-        """How much scores scatter where `expected` is expected, beside the day's mean; 1 until the rhythm of the day is
-        known, because the curve is a guess at hours that were not seen yet."""
-        if not self._rhythm_known:
-            return np.ones(len(expected))
-        levels = np.append(expected, curve.coefficients[0])
-        return self._scatter(levels[:-1], levels[-1:])
 
     def _scatter(self, levels: Array, beside: Array) -> Array:
         """How much scores of these means scatter, beside those of the mean `beside`: the binomial law for shares; 1 for
@@ -271,6 +280,18 @@ def _variance_error(values: Array) -> float:
     return float(squares.std()) / (variance * math.sqrt(len(values))) if variance > 0.0 else 0.0
 
 
+def _first_alarm(one: _Sum, path: Array, pulls: Array) -> int:
+    """Where this sum is over its level with enough answers behind it; len(path) where it never is."""
+    over = path >= one.limit
+    if not over.any():
+        return len(path)
+    # Of the answers up to each place, those before the latest 0 do not count.
+    pulling = np.cumsum(one.sign * pulls > 0.0) + one.pulling
+    zero = np.maximum.accumulate(np.where(path <= 0.0, pulling, 0))
+    told = over & (pulling - zero >= LEAST_ANSWERS)
+    return int(np.argmax(told)) if told.any() else len(path)
+
+
 def _advance(
     one: _Sum,
     path: Array,
@@ -301,10 +322,12 @@ def _advance(
     one.scores += float((weights[part] * values[part]).sum())
     one.expected += float((weights[part] * expected[part]).sum())
     contributions = one.sign * pulls[part]
+    one.pulling += int((contributions > 0.0).sum())
     cases = list(one.cases)
-    for place in np.argsort(-contributions)[:CASES]:
+    for place in np.lexsort((-one.sign * values[part], -contributions))[:CASES]:
         number = since + int(place)
         if contributions[place] > 0.0:
             name, trace_id = answers[begin + number]
             cases.append(Case(float(contributions[place]), name, trace_id, float(values[number]), float(times[number])))
-    one.cases = tuple(heapq.nlargest(CASES, cases, key=lambda case: case.part))
+    # Of parts that were cut to the same, the worst score first.
+    one.cases = tuple(heapq.nlargest(CASES, cases, key=lambda case: (case.part, one.sign * case.value)))

@@ -95,6 +95,23 @@ def draw_policy(policy: Policy, n: int, windows: int, rng: np.random.Generator) 
     return rng.binomial(statements, means[part]) / statements, 1.0 / rates[part]
 
 
+def draw_sums(policy: Policy, n: int, windows: int, rng: np.random.Generator) -> tuple[Array, Array, int, float]:
+    """Windows of one and the same number of events, each sampled by itself, so that `n` scores are only expected.
+
+    Of each window the sums of weight * score and of the weights, shape (windows,); how many events, and their mean.
+    Scores are shares of 4 statements.
+    """
+    sampled = sum(share * rate for share, rate in zip(policy.shares, policy.rates, strict=True))
+    events = [round(share * n / sampled) for share in policy.shares]
+    scores, weights = np.zeros(windows), np.zeros(windows)
+    for count, rate, mean in zip(events, policy.rates, policy.means, strict=True):
+        taken = rng.binomial(count, rate, windows)
+        weights += taken / rate
+        scores += rng.binomial(4 * taken, mean) / 4 / rate
+    mean = sum(count * mean for count, mean in zip(events, policy.means, strict=True)) / sum(events)
+    return scores, weights, sum(events), mean
+
+
 def moments_of(scores: Array, weights: Array) -> list[Moments]:
     """Of each window (row)."""
     squared = weights * weights

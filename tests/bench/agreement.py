@@ -196,21 +196,26 @@ def statistics_of(compared: Compared, statistic: str) -> dict[str, tuple[float, 
 
 def report(results: Sequence[Compared]) -> str:
     lines = [
-        f"| set, rating | n | metric | statistic | metric | graded | {COSINE} | {OVERLAP} | metric − better rival |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| set, rating | n | metric | statistic | metric | graded | {COSINE} | {OVERLAP} | metric − better rival | "
+        "graded − better rival |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    better = clear = 0
+    ahead: dict[str, list[bool]] = {"the metric": [], "the metric, graded where it can be": []}
+    clear: dict[str, list[bool]] = {name: [] for name in ahead}
     reached = []
     for result in results:
         task = result.task
         for statistic in ("Spearman", "AUROC"):
             found = statistics_of(result, statistic)
             rival = max((COSINE, OVERLAP), key=lambda name: found[name][0])
-            gap = found[task.metric][0] - found[rival][0]
-            difference = estimate(gap, found[task.metric][1] - found[rival][1])
+            differences = [
+                estimate(found[name][0] - found[rival][0], found[name][1] - found[rival][1])
+                for name in (task.metric, GRADED) if name in found
+            ]  # fmt: skip
             if statistic == "Spearman":
-                better += gap > 0.0
-                clear += difference.above(0.0)
+                for name, difference in zip(ahead, (differences[0], differences[-1]), strict=True):
+                    ahead[name].append(difference.value > 0.0)
+                    clear[name].append(difference.above(0.0))
                 reached += [
                     f"{name} on {task.set}, {task.rating} ({value:.3f})"
                     for name, (value, _) in found.items() if value >= CLAIM - 0.02
@@ -224,14 +229,16 @@ def report(results: Sequence[Compared]) -> str:
                 shown(estimate(*found[GRADED])) if GRADED in found else "",
                 shown(estimate(*found[COSINE])),
                 shown(estimate(*found[OVERLAP])),
-                f"{difference.value:+.3f} {interval(difference)}",
+                *(f"{difference.value:+.3f} {interval(difference)}" for difference in differences),
+                *([] if GRADED in found else [""]),
             ]
             lines.append(f"| {' | '.join(cells)} |")
-    lines.append(
-        f"\nBy Spearman, the metric is ahead of both rivals by point estimate in {better} of {len(results)} rows, and "
-        f"the whole interval of the difference lies above 0 in {clear}. At {CLAIM} or within 0.02 of it: "
-        f"{'; '.join(reached) or 'nothing'}."
+    counts = "; ".join(
+        f"{name}: ahead of both rivals by point estimate in {sum(each)} of {len(each)} rows, and the whole interval of "
+        f"the difference above 0 in {sum(clear[name])}"
+        for name, each in ahead.items()
     )
+    lines.append(f"\nBy Spearman, {counts}. At {CLAIM} or within 0.02 of it: {'; '.join(reached) or 'nothing'}.")
     return "\n".join(lines)
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from consumer.change_memory import decode_changes, encode_changes
 from consumer.record import ScoreRecord
+from metrics.allowance import LEVELS, by_level, lundberg
 from metrics.changes import Changes
-from metrics.detector import Detector, Scores, Shift
+from metrics.detector import LEAST_ANSWERS, Detector, Scores, Shift
 from metrics.reference import Reference
 from metrics.run_length import threshold
 from tests.score_records import DEFINITIONS, score_record
@@ -52,6 +53,79 @@ def test_the_run_length_of_lumpy_increments_is_kept() -> None:
             length += 1
         lengths.append(length)
     assert np.mean(lengths) == pytest.approx(2000.0, rel=0.25)
+
+
+def test_the_exponent_of_normal_increments_is_known() -> None:
+    increments = np.random.default_rng(31).standard_normal(400_000) * 0.5 - 0.1
+    assert lundberg(increments) == pytest.approx(2 * 0.1 / 0.25, rel=0.02)
+    assert lundberg(np.full(10, -1.0)) == math.inf
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0], ids=["fall", "rise"])
+def test_chance_lifts_a_sum_as_rarely_at_a_worse_hour_as_at_a_better_one(sign: float) -> None:
+    """With the allowance of each hour, simulated shares of four statements have nearly one exponent at all hours."""
+    rng = np.random.default_rng(32)
+    levels = np.repeat([0.88, 0.92, 0.96], 100_000)
+    pulls = rng.binomial(4, levels) / 4 - levels
+    usual = 0.05
+    allowance = by_level(usual, sign, pulls, np.ones(len(pulls)), levels, most=1.0, centre=0.0)
+    assert allowance.at(levels).mean() == pytest.approx(usual, rel=0.01)
+    own = [lundberg((sign * pulls - allowance.at(levels))[levels == mean]) for mean in (0.88, 0.92, 0.96)]
+    even = [lundberg((sign * pulls - usual)[levels == mean]) for mean in (0.88, 0.92, 0.96)]
+    assert max(own) / min(own) < 1.15
+    assert max(even) / min(even) > 1.5
+    assert np.all(np.diff(allowance.at(LEVELS[LEVELS >= 0.8])) <= 0.0)
+
+
+@pytest.mark.parametrize(
+    ("calm", "per_hour", "weight"),
+    [
+        (1.0, 60.0, 20.0),
+        (1.0, 60.0, 1.0),
+        (0.99, 60.0, 20.0),
+        (0.92, 60.0, 100.0),
+        (0.92, 2.0, 20.0),
+        (0.92, 2.0, 100.0),
+    ],
+)
+def test_one_answer_is_never_a_change_whatever_its_weight(calm: float, per_hour: float, weight: float) -> None:
+    """The worst answer there can be, with the greatest weight, after a long calm or at low traffic; then four more: not
+    before the fifth is it told."""
+    detector = Detector(0.0, 1.0)
+    traffic = Traffic(mean=calm, volume=0.0, per_hour=per_hour)
+    (history,) = stream(traffic, 14.0, 14 * DAY, np.random.default_rng(33))
+    detector.learn(history)
+    detector.take(one_answer(14 * DAY, calm, 1.0), MONTH)
+    for number in range(1, LEAST_ANSWERS):
+        assert detector.take(one_answer(14 * DAY + 60.0 * number, 0.0, weight), MONTH) == []
+    # It is not deaf either.
+    told: list[Shift] = []
+    for number in range(LEAST_ANSWERS, 30):
+        told += detector.take(one_answer(14 * DAY + 60.0 * number, 0.0, weight), MONTH)
+    assert told
+    assert told[0].samples >= LEAST_ANSWERS
+    assert len(told[0].cases) == 5
+
+
+@pytest.mark.parametrize("portion", [300.0, 7200.0])
+def test_no_change_is_told_on_fewer_answers_than_the_least(portion: float) -> None:
+    """Told far too easily (a false alarm every two hours), under unequal weights."""
+    detector = Detector(0.0, 1.0)
+    found: list[Shift] = []
+    traffic = Traffic(rhythm=0.04, probabilities=(1.0, 0.2, 0.02))
+    for scores in stream(traffic, 6.0, portion, np.random.default_rng(34)):
+        found += detector.take(scores, 7200.0)
+    assert len(found) >= 10
+    assert all(shift.samples >= LEAST_ANSWERS and len(shift.cases) == 5 for shift in found)
+
+
+def one_answer(at: float, value: float, weight: float) -> Scores:
+    scores = Scores()
+    scores.times.append(at)
+    scores.values.append(value)
+    scores.weights.append(weight)
+    scores.answers.append((f"evt-{at:.0f}", None))
+    return scores
 
 
 def test_the_reference_follows_the_day_and_finds_no_rhythm_where_there_is_none() -> None:
