@@ -32,7 +32,7 @@ ALLOWANCE = 0.375
 UNCERTAINTY = 0.7
 """How much of the standard error of what was learnt (reference and scatter) the alarm levels allow for. Not all of it:
 where the reference is off, there is one false alarm, and the level is learnt anew."""
-MARGIN = 1.15
+MARGIN = 1.05
 """The alarm levels are for so many times the expected time: rare scores of great weight are known badly from `KEPT`."""
 MOST_PULL = 3.0
 """Of a standard deviation of the pulls: so far one answer moves a sum at most, whatever its weight and score."""

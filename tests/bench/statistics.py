@@ -4,7 +4,7 @@
         [--out PAGE]
 
 Prints a table for each part, or puts it into PAGE (docs/statistics.md); exit code 1 where a
-bar is missed. Fixed seeds: the same figures every time. `intervals` takes half a minute of one core, `changes` ten.
+bar is missed. Fixed seeds: the same figures every time. `intervals` takes half a minute of one core, `changes` three.
 """
 
 from __future__ import annotations
