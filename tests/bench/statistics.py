@@ -61,7 +61,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--only", default="intervals,policies,contrasts,changes,drift,sketches,corrected,incidents")
     arguments.add_argument("--windows", type=int, default=2000)
-    arguments.add_argument("--runs", type=int, default=28)
+    arguments.add_argument("--runs", type=int, default=38)
     arguments.add_argument("--days", type=float, default=60.0)
     arguments.add_argument("--workers", type=int, default=2, help="Processes, for the changes.")
     arguments.add_argument("--out", type=Path)
