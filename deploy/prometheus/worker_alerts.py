@@ -44,6 +44,7 @@ def worker_alerts(table: Table, recordings: Recordings) -> Iterator[Alert]:
                  "The budget of {{ $labels.metric }} is used up long before the day is")  # fmt: skip
     yield _cache_down(table.row("CacheDown"))
     yield _case_store_down(table.row("CaseStoreDown"))
+    yield _pages_down(table.row("PagesDown"))
 
 
 def _share(
@@ -318,5 +319,19 @@ def _case_store_down(row: Row) -> Alert:
         for_seconds=row.hold_off,
         summary="Case files are not stored: their Redis does not answer",
         description="Case files wait on their topic; the pages and `groundwatch cases` show none that are newer.",
+        dashboard="operations",
+    )
+
+
+def _pages_down(row: Row) -> Alert:
+    # Of two monitors on one machine only one can have the address.
+    return Alert(
+        name=row.name,
+        lead="max(groundwatch_pages_up) == 0",
+        keys=(),
+        severity=row.severity,
+        for_seconds=row.hold_off,
+        summary="No monitor serves the pages",
+        description="Links from alerts and dashboards to flagged answers lead nowhere; `groundwatch cases` still works.",
         dashboard="operations",
     )

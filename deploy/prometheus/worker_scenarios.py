@@ -367,3 +367,10 @@ def _redis(table: Table) -> Iterator[Scenario]:
     two = [series(up, MONITOR, level(0, steps)), series(up, {**MONITOR, "instance": "b"}, level(1, steps))]
     yield Scenario(row.name, "the active one reaches it", two, at)
     yield Scenario(row.name, "there is none", [], at)
+
+    row = table.row("PagesDown")
+    at, up = row.hold_off + 10 * MINUTE, "groundwatch_pages_up"
+    yield Scenario(row.name, "nobody serves them", [series(up, MONITOR, level(0, steps))], at, [{}], exact=True)
+    two = [series(up, MONITOR, level(0, steps)), series(up, {**MONITOR, "instance": "b"}, level(1, steps))]
+    yield Scenario(row.name, "the other monitor serves them", two, at)
+    yield Scenario(row.name, "they are switched off", [], at)

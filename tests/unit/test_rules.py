@@ -54,7 +54,8 @@ def test_every_alert_says_what_to_do_and_names_no_value_in_a_label() -> None:  #
         notes = rule["annotations"]
         assert {"summary", "description", "dashboard", "runbook_url"} <= set(notes)
         # The value is in the description, but where it can only be 0 or 1.
-        if rule["alert"] not in ("GroundwatchTargetsGone", "GroundwatchCaseStoreDown", "GroundwatchNoInput"):
+        yes_or_no = {f"Groundwatch{name}" for name in ("TargetsGone", "CaseStoreDown", "PagesDown", "NoInput")}
+        if rule["alert"] not in yes_or_no:
             assert "$value" in notes["description"] + notes["summary"], rule["alert"]
 
 
