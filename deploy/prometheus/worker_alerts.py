@@ -332,6 +332,6 @@ def _pages_down(row: Row) -> Alert:
         severity=row.severity,
         for_seconds=row.hold_off,
         summary="No monitor serves the pages",
-        description="Links from alerts and dashboards to flagged answers lead nowhere; `groundwatch cases` still works.",
+        description="Links from alerts and dashboards to answers lead nowhere; `groundwatch cases` still works.",
         dashboard="operations",
     )
