@@ -168,7 +168,7 @@ def test_a_judge_that_loses_places_is_asked_for_the_words_between(spoil: Callabl
 
 
 def test_one_bad_reply_is_made_good_by_another() -> None:
-    chat = Translator(lambda text, asked: text if "your last translation" in asked else "")
+    chat = Translator(lambda text, asked: text if "Translate the text again" in asked else "")
     adapted(BOOK.sets["en"], "de", chat)
     assert chat.asked[0] == chat.asked[1]
 
