@@ -75,6 +75,8 @@ def adapt(ctx: click.Context, language: str, name: str | None, out: Path | None,
         raise click.ClickException(f"{file}: {error.strerror}") from None
     if made.unchanged:
         click.echo(f"the same in both languages, says the judge: {', '.join(made.unchanged)}")
+    if made.left_out:
+        click.echo(f"generic questions that it did not translate, left out: {' '.join(made.left_out)}")
     click.echo(f"{file}: read it, then compare: groundwatch judge-check --labelled FILE")
     if folder != settings.judge.prompts_dir:
         click.echo(f'to use it: judge.prompts_dir = "{folder}"')

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metrics.language import language_of
 from metrics.llm.asking import object_schema
 from metrics.llm.chat import Chat, Message
 from metrics.llm.passages import tokens_of
-from metrics.llm.prompts import PLACES, PromptError, PromptSet, parse_prompts
+from metrics.llm.prompts import LEAST_GENERIC, PLACES, PromptError, PromptSet, parse_prompts
 from metrics.llm.relevance import language_name
 from metrics.llm.replies import last_object
 
@@ -55,10 +55,14 @@ _SCHEMA = object_schema(text={"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """`prompts.text` is the file to save. `unchanged`: words that the judge says are the same in the other language."""
+    """What became of the prompts; a person should know of all three."""
 
     prompts: PromptSet
+    """`prompts.text` is the file to save."""
     unchanged: tuple[str, ...]
+    """Words that the judge says are the same in the other language."""
+    left_out: tuple[str, ...]
+    """Questions of the generic list, of which any dozen will do, that the judge did not translate."""
 
 
 def adapted(
@@ -76,7 +80,8 @@ def adapted(
         progress: Called with each text that is done: `[verdict] user`.
 
     Raises:
-        PromptError: the judge did not translate a stretch of words in `TRIES` replies.
+        PromptError: the judge did not translate a stretch of words in `TRIES` replies, or left fewer generic questions
+            than a set of prompts needs.
         ChatError: the judge cannot be asked.
     """
     called = name or language_name(language)
@@ -93,10 +98,14 @@ def adapted(
             if text.strip():
                 sections[prompt][part] = translator.text(text.strip("\n"), f"[{prompt}] {part}", before)
                 progress(f"[{prompt}] {part}")
-    sections["generic"] = {"questions": translator.text("\n".join(source.generic), "[generic] questions")}
+    generic, left_out = translator.questions(source.generic)
+    if len(set(generic)) < LEAST_GENERIC:
+        raise PromptError(f"[generic] questions: no translation into {called} of {', '.join(left_out)}")
+    sections["generic"] = {"questions": "\n".join(generic)}
     progress("[generic] questions")
     text = _file(language, f"{language}/1", source.version, chat.model, sections)
-    return Adapted(parse_prompts(text, f"{language}.toml"), tuple(dict.fromkeys(translator.unchanged)))
+    made = parse_prompts(text, f"{language}.toml")
+    return Adapted(made, tuple(dict.fromkeys(translator.unchanged)), tuple(left_out))
 
 
 @dataclass(slots=True)
@@ -122,6 +131,11 @@ class _Translator:
             )
             lines.append(prose + self._stretches(line[at:], before, where))
         return "\n".join(lines)
+
+    def questions(self, questions: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Those that were translated, and the originals of the others."""
+        asked = [(question, self._asked(question, "")[0]) for question in questions]
+        return [made for _, made in asked if made is not None], [question for question, made in asked if made is None]
 
     def _sentence(self, text: str, before: str, where: str) -> str:
         if not _has_letters(_FIXED.sub("", text)):

@@ -213,6 +213,21 @@ def test_english_is_not_taken_for_a_translation() -> None:
         adapted(english, "en", Translator())
 
 
+def test_a_generic_question_that_is_not_translated_is_left_out_and_named() -> None:
+    english = BOOK.sets["en"]
+    stubborn = Translator(lambda text, asked: asked_for(asked) if "the text" in asked_for(asked) else text)
+    found = adapted(english, "de", stubborn)
+    assert found.left_out == tuple(q for q in english.generic if "the text" in q)
+    assert len(found.prompts.generic) == len(english.generic) - len(found.left_out)
+    assert not set(found.prompts.generic) & set(english.generic)
+    with pytest.raises(PromptError, match=r"\[generic\] questions: no translation into German of What is this about"):
+        adapted(
+            english,
+            "de",
+            Translator(lambda text, asked: asked_for(asked) if asked_for(asked) in english.generic else text),
+        )
+
+
 def test_a_language_that_has_no_name_needs_one() -> None:
     with pytest.raises(PromptError, match="English name"):
         adapted(BOOK.sets["en"], "qq", Translator())
