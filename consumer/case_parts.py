@@ -12,7 +12,10 @@ FAULTS: Mapping[str, str] = {
     "generation": "the passages fit the question, but the answer does not keep to them: look at the model",
     "prompt": "the answer keeps to the passages, but does not fit the question: look at the prompt",
     "documents": "the passages contradict each other: look at the documents and their versions",
-    "unknown": "the scores that would tell are missing, or have no threshold",
+    "unknown": (
+        "the scores that would tell (similarities, relevance, recall) are missing, or have no threshold: a "
+        "validated set gives one (groundwatch calibrate)"
+    ),
 }
 
 

@@ -210,6 +210,11 @@ class CaseStore:
                 pipeline.zcard(f"{PREFIX}term:{term}")
             return [int(size) for size in pipeline.execute()]
 
+    def event_times(self, keys: Sequence[str]) -> list[float | None]:
+        """When each answer was given (seconds since the epoch), in order; None for a case that is gone."""
+        with self._asking():
+            return list(self._client.zmscore(f"{PREFIX}time", list(keys))) if keys else []
+
     def forget(self, keys: Iterable[str]) -> int:
         """Remove cases at once and for good: reading the topic again does not bring them back. How many there were."""
         with self._asking():

@@ -236,18 +236,23 @@ def _judge_endpoint(url: str, model: str, key: str) -> Check:
             "judge", "warn", f"{shown}/models answers {status}", "see whether it judges: groundwatch judge-check"
         )
     known = _model_names(answer)
-    if known and model not in known:
-        listed = one_line(", ".join(known[:5]))
+    if known is None:
+        return Check(
+            "judge", "warn", f"{shown}/models lists no models: is this an OpenAI-compatible endpoint?",
+            "check judge.url (it often ends with /v1), then: groundwatch judge-check",
+        )  # fmt: skip
+    if model not in known:
+        listed = one_line(", ".join(known[:5])) or "nothing"
         return Check("judge", "warn", f"{shown} does not list {model}, but {listed}", "check judge.model")
     return Check("judge", "ok", f"{shown} answers and has {model}; groundwatch judge-check tries it")
 
 
-def _model_names(answer: httpx.Response) -> list[str]:
-    """What the endpoint lists; empty where it lists nothing that can be read."""
+def _model_names(answer: httpx.Response) -> list[str] | None:
+    """What the endpoint lists; None where that is no list of models."""
     try:
         return [str(entry["id"]) for entry in answer.json()["data"]]
     except (ValueError, LookupError, TypeError):
-        return []
+        return None
 
 
 def check_redis(settings: Redis) -> Iterator[Check]:

@@ -29,6 +29,9 @@ from metrics.model_files import ModelError
 
 UNFIT_EXIT = 3
 WHY_CHARACTERS = 70
+NO_REPLY = frozenset(("judge_error", "judge_busy", "judge_timeout", "judge_parse"))
+ENOUGH_FAILURES = 3
+"""After so many without a single reply it is not worth while to go on."""
 
 
 @click.command("judge-check")
@@ -55,8 +58,14 @@ def command(ctx: click.Context, labelled: Path | None, at_least: float) -> None:
     for one in check(cases, judge):
         _show(one)
         checked.append(one)
-        if len(checked) == 3 and all(c.found in ("judge_error", "judge_busy", "judge_timeout") for c in checked):
-            raise click.ClickException("the judge gives no reply; what it said is above; see: groundwatch doctor")
+        if not any(c.calls for c in checked) and sum(c.found in NO_REPLY for c in checked) >= ENOUGH_FAILURES:
+            break
+    if not any(one.calls for one in checked):
+        if any(one.found in NO_REPLY for one in checked):
+            raise click.ClickException(
+                "the judge gives no reply that can be read; what it said is above; see: groundwatch doctor"
+            )
+        raise click.ClickException("no case needed the judge (refusals do not): nothing is known of it")
     found = report(checked)
     _sum_up(found, settings)
     if found.exact / found.cases < at_least:

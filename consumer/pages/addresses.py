@@ -57,12 +57,14 @@ class Query:
         Raises:
             AddressError: a time that is none.
         """
-        until = _moment("to", self.until, now)
+        since, until = _moment("from", self.since, now), _moment("to", self.until, now)
+        if since is not None and until is not None and since > until:
+            raise AddressError("from is later than to: exchange them")
         if self.before is not None:
             place = math.nextafter(self.before, math.inf)
             until = place if until is None else min(until, place)
         return CaseFilter(
-            since=_moment("from", self.since, now),
+            since=since,
             until=until,
             flags=self.flags,
             faults=self.faults,

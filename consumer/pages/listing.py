@@ -37,12 +37,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """So many of the cases that match share a question or a wrong statement; `row` is the newest of them."""
+    """So many of the cases that match share a question or a wrong statement; `row` is the newest of them, `since` the
+    time of the oldest answer (seconds since the epoch)."""
 
     number: int
     row: Row
     query: Query
     statement: CaseStatement | None
+    since: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +106,27 @@ def _grouped(store: CaseStore, query: Query, keys: list[str]) -> Listing:
     kind = _KIND[query.group]
     numbers: Counter[str] = Counter()
     newest: dict[str, str] = {}
+    oldest: dict[str, str] = {}
     for key, terms in zip(keys, store.terms(keys), strict=True):
         for term in terms:
             if term.startswith(f"{kind}:"):
                 digest = term[len(kind) + 1 :]
                 numbers[digest] += 1
                 newest.setdefault(digest, key)
+                oldest[digest] = key
     largest = numbers.most_common()[query.skip : query.skip + PER_PAGE]
     wanted = list(dict.fromkeys(newest[digest] for digest, _ in largest))
     found = {row.key: row for row in rows_of(store, few_at_a_time(store, wanted))}
+    since = store.event_times([oldest[digest] for digest, _ in largest])
     groups = []
-    for digest, number in largest:
+    for (digest, number), begun in zip(largest, since, strict=True):
         row = found.get(newest[digest])
         if row is None:
             continue
         plain = replace(query.first_page(), group="")
         chosen = replace(plain, asks=digest) if kind == "asks" else replace(plain, says=digest)
         said = next((s for _, s in wrong_statements(row.case) if sameness(s.text) == digest), None)
-        groups.append(Group(number, row, chosen, said if kind == "says" else None))
+        groups.append(Group(number, row, chosen, said if kind == "says" else None, begun))
     onward = query.skip + PER_PAGE
     return Listing(
         [], groups, replace(query, skip=onward) if onward < len(numbers) else None, len(keys), more, len(numbers)

@@ -34,6 +34,10 @@ MOST_PARTS = 8
 MOST_BELOW = 6
 SILENT_SECONDS = 120.0
 """Without a score for so long it is said that none comes."""
+LOST = (
+    "Answers were flagged, and no case file is stored: if their Redis has lost its data, what was once read from the "
+    "topic is not read again. Read it with: GROUNDWATCH__REDIS__CASES_URL= groundwatch cases list"
+)
 FEW = 30
 """Samples below which a rolling score says little."""
 
@@ -139,6 +143,8 @@ def overview(sources: Sources, window: str) -> Overview:
     corrected, counts = sources.looks.book.corrected(look.readings, look.shares) if shown else ([], [])
     segments = [_with_labels(part, corrected, counts, window) for part in segments]
     notes = below_thresholds(segments) + notes
+    if stored == 0 and any(part.flagged for part in segments):
+        notes.append(LOST)
     notes += [
         f"{part.name}: {score.metric.replace('_', ' ')} is degraded, only {score.reading.coverage:.0%} of the answers "
         "that it applies to could be scored"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeVar
@@ -177,7 +177,7 @@ class Routes:
 
     async def label(self, request: web.Request) -> web.Response:
         """Good, bad, or none any more: into Kafka, acknowledged, then beside the case."""
-        form = await request.post()
+        form = await _form(request)
         refused = await self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
@@ -201,7 +201,7 @@ class Routes:
         return answer
 
     async def forget(self, request: web.Request) -> web.Response:
-        form = await request.post()
+        form = await _form(request)
         refused = await self._refused(request, form)
         if refused:
             return await self.fault(request, 403, refused)
@@ -219,7 +219,7 @@ class Routes:
         return await self._page(request, "login.html", wrong=False, onward=_onward(request.query.get("next", "")))
 
     async def enter(self, request: web.Request) -> web.Response:
-        form = await request.post()
+        form = await _form(request)
         onward = _onward(str(form.get("next", "")))
         if not self._entry.is_token(str(form.get("token", "")).strip()):
             audit.info("audit: %s was refused: a wrong token", _who(request))
@@ -234,7 +234,7 @@ class Routes:
         return answer
 
     async def leave(self, request: web.Request) -> web.Response:
-        refused = await self._refused(request, await request.post())
+        refused = await self._refused(request, await _form(request))
         if refused:
             return await self.fault(request, 403, refused)
         answer = web.Response(status=303, headers={"Location": "/login"})
@@ -296,7 +296,7 @@ class Routes:
             raise NotShown(404, _unknown(reference))
         return found
 
-    async def _refused(self, request: web.Request, form: Any) -> str:
+    async def _refused(self, request: web.Request, form: Mapping[str, str]) -> str:
         """Why a form is not obeyed; empty where it is."""
         site = request.headers.get("Sec-Fetch-Site", "same-origin")
         cookie = request.cookies.get(FORM_COOKIE, "")
@@ -342,3 +342,18 @@ def _unknown(reference: str) -> str:
         f"There is no case file of {reference!r}: only flagged and audited answers get one, and it may have expired or "
         "been forgotten."
     )
+
+
+async def _form(request: web.Request) -> Mapping[str, str]:
+    """The fields of a form as our pages send it; none where the body is something else.
+
+    Raises:
+        NotShown: the text is not in the character set that it names.
+    """
+    if request.content_type != "application/x-www-form-urlencoded":
+        return {}
+    try:
+        fields = await request.post()
+    except (LookupError, ValueError):
+        raise NotShown(400, "This form cannot be read: its text is not in the character set that it names.") from None
+    return {name: str(value).encode("utf-8", "replace").decode() for name, value in fields.items()}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -113,6 +116,22 @@ def test_a_judge_that_cannot_be_asked(server: JudgeServer) -> None:
     assert "Traceback" not in result.output
 
 
+def test_a_judge_that_nobody_asked_is_not_called_fit(server: JudgeServer, tmp_path: Path) -> None:
+    server.script = refusing(500, "out of memory")
+    refusal = {
+        "question": "How long?",
+        "contexts": ["It opens at 8."],
+        "answer": "I don't know.",
+        "expected": "no_claims",
+    }
+    claim = asked | {"answer": "It opens at 8.", "expected": "supported"}
+    for cases, told in (([refusal], "no case needed the judge"), ([refusal, claim], "no reply that can be read")):
+        file = tmp_path / "cases.jsonl"
+        file.write_text("\n".join(json.dumps(case) for case in cases), encoding="utf-8")
+        result = run("judge-check", "--labelled", str(file))
+        assert (result.exit_code, told in result.output) == (1, True), result.output
+
+
 def test_labelled_cases_of_ones_own(server: JudgeServer, tmp_path: Path) -> None:
     lines = [
         event(0) | {"faithful": True},
@@ -208,6 +227,25 @@ def test_prompts_are_adapted_by_the_judge(server: JudgeServer, tmp_path: Path, m
     assert nowhere.exit_code == 2
 
 
+@contextmanager
+def html_server() -> Iterator[str]:
+    """A web site where an endpoint should be."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>Welcome</html>")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
 def test_doctor_looks_at_the_judge(server: JudgeServer) -> None:
     def level(**judge: object) -> tuple[str, str]:
         (found,) = check_judge(Settings.model_validate({"judge": server.settings(**judge)}))
@@ -217,6 +255,8 @@ def test_doctor_looks_at_the_judge(server: JudgeServer) -> None:
     assert level(model="another")[0] == "warn"
     assert "does not list another, but scripted-judge" in level(model="another")[1]
     assert level(url="http://127.0.0.1:9/v1")[0] == "fail"
+    with html_server() as url:
+        assert level(url=url) == ("warn", f"{url}/models lists no models: is this an OpenAI-compatible endpoint?")
     assert level(api_key_file="/no/such/file")[0] == "fail"
     (local,) = check_judge(Settings())
     assert (local.level, local.found) == ("ok", "lexical, in the worker itself")

@@ -110,6 +110,32 @@ def test_the_same_wrong_statement_is_one_group(site: Site) -> None:
     (address,) = set(re.findall(r'href="(/cases\?says=[0-9a-f]{16})"><strong>3 ', page.text))
     assert len(rows(site.get(address))) == 3
     assert "<strong>3 answers</strong>" in site.get("/cases?group=question").text
+    (times,) = re.findall(r"since <time[^>]*>([^<]+)</time>, newest <time[^>]*>([^<]+)</time>", page.text)
+    assert times[0] <= times[1]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/x-www-form-urlencoded; charset=nonsense",
+        "multipart/form-data; boundary=x",
+        "multipart/form-data",
+        "text/plain",
+    ],
+)
+def test_a_body_that_is_no_form_is_refused_without_a_word_in_the_log(site: Site, kind: str) -> None:
+    for path in ("label/" + "0" * 48, "forget/" + "0" * 48, "logout"):
+        answer = httpx.post(f"{site.address}/{path}", content=b"garbage=\xff", headers={"Content-Type": kind})
+        assert answer.status_code in (400, 403), path
+    assert "Traceback" not in site.log()
+
+
+def test_a_redis_that_has_lost_its_cases_is_told(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    with serving(settings_of(kafka, redis_url), tmp_path) as found:
+        scored(found, [event(3, WRONG)], kept=1)
+        wait_until(lambda: "no case file is stored" not in found.get("/").text, 10, "it is there")
+        assert found.cases.drop_oldest(10) == 1
+        wait_until(lambda: "Answers were flagged, and no case file is stored" in found.get("/").text, 20, "told")
 
 
 def test_a_case_is_found_by_every_name_it_has(site: Site) -> None:

@@ -71,6 +71,11 @@ def test_a_time_that_is_none_is_named() -> None:
         asked("/cases?from=yesterday").filter(NOW)
 
 
+def test_times_in_the_wrong_order_are_told() -> None:
+    with pytest.raises(AddressError, match="from is later than to"):
+        asked("/cases?from=1h&to=2h").filter(NOW)
+
+
 def test_what_others_add_to_an_address_is_ignored() -> None:
     assert asked("/cases?utm_source=mail&flag=") == Query()
 
