@@ -118,12 +118,8 @@ def test_a_judge_that_cannot_be_asked(server: JudgeServer) -> None:
 
 def test_a_judge_that_nobody_asked_is_not_called_fit(server: JudgeServer, tmp_path: Path) -> None:
     server.script = refusing(500, "out of memory")
-    refusal = {
-        "question": "How long?",
-        "contexts": ["It opens at 8."],
-        "answer": "I don't know.",
-        "expected": "no_claims",
-    }
+    asked = {"question": "How long?", "contexts": ["It opens at 8."]}
+    refusal = asked | {"answer": "I don't know.", "expected": "no_claims"}
     claim = asked | {"answer": "It opens at 8.", "expected": "supported"}
     for cases, told in (([refusal], "no case needed the judge"), ([refusal, claim], "no reply that can be read")):
         file = tmp_path / "cases.jsonl"
