@@ -110,6 +110,7 @@ def test_the_same_wrong_statement_is_one_group(site: Site) -> None:
     (address,) = set(re.findall(r'href="(/cases\?says=[0-9a-f]{16})"><strong>3 ', page.text))
     assert len(rows(site.get(address))) == 3
     assert "<strong>3 answers</strong>" in site.get("/cases?group=question").text
+    assert '<span class="key">model</span> m-1' in site.get(address).text, "which model said it"
     (times,) = re.findall(r"since <time[^>]*>([^<]+)</time>, newest <time[^>]*>([^<]+)</time>", page.text)
     assert times[0] <= times[1]
 
