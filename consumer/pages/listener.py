@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from urllib.parse import urlencode
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from consumer.case_store import CaseStoreError
 from consumer.health import ListenError, Pulse
+from consumer.logs import one_line
 from consumer.pages.entry import Entry, read_token
 from consumer.pages.rendering import Renderer, files
 from consumer.pages.routes import VISITOR, NotShown, Routes
@@ -25,6 +27,8 @@ from consumer.pages.sources import Sources
 from metrics.exposition import PREFIX
 
 log = logging.getLogger(__name__)
+requests = logging.getLogger(f"{__name__}.requests")
+"""What aiohttp says of requests that it could not hand over."""
 
 THREADS = 4
 FORM_BYTES = 64 * 1024
@@ -51,6 +55,19 @@ OPEN = ("/login", "/static/")
 """What is answered to anybody."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _without_trace(record: logging.LogRecord) -> bool:
+    """A request that is no HTTP, or too long, is its sender's fault: worth a line, never a trace of ours."""
+    fault = record.exc_info[1] if record.exc_info else None
+    if isinstance(fault, HttpProcessingError):
+        record.msg, record.args = "a request was refused: %s %s", (fault.code, one_line(fault.message)[:200])
+        record.exc_info = None
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
+
+
+requests.addFilter(_without_trace)
 
 
 class PageServer(Collector):
@@ -122,7 +139,9 @@ class PageServer(Collector):
 
     async def _serve(self) -> None:
         with ThreadPoolExecutor(THREADS, "pages") as threads:
-            runner = web.AppRunner(self._app(threads), access_log=None, handle_signals=False, shutdown_timeout=1.0)
+            runner = web.AppRunner(
+                self._app(threads), access_log=None, handle_signals=False, shutdown_timeout=1.0, logger=requests
+            )
             await runner.setup()
             beating = asyncio.ensure_future(self._beat())
             try:

@@ -131,6 +131,11 @@ def test_a_body_that_is_no_form_is_refused_without_a_word_in_the_log(site: Site,
     assert "Traceback" not in site.log()
 
 
+def test_an_endless_address_is_refused_in_a_line(site: Site) -> None:
+    assert httpx.get(f"{site.address}/cases?q={'a' * 20_000}").status_code == 400
+    assert "Traceback" not in site.log()
+
+
 def test_a_redis_that_has_lost_its_cases_is_told(kafka: str, redis_url: str, tmp_path: Path) -> None:
     with serving(settings_of(kafka, redis_url), tmp_path) as found:
         scored(found, [event(3, WRONG)], kept=1)
