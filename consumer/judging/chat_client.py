@@ -99,6 +99,9 @@ class JudgeClient:
         self._retries.request()
         for attempt in range(1, ATTEMPTS + 1):
             self._wait_for_our_turn(deadline)
+            if self._now() >= deadline:
+                # What was never sent says nothing of the server: one slow answer must not count once for each metric.
+                raise ChatError(Reason.JUDGE_TIMEOUT, "no time was left to ask")
             result = self._adapting(messages, max_tokens, schema, deadline)
             if isinstance(result, Reply):
                 return result

@@ -162,6 +162,19 @@ def test_a_hang_ends_at_the_deadline_and_opens_the_circuit() -> None:
         assert server.calls[3].body["user"] == JUDGE_MARK
 
 
+def test_one_slow_answer_with_many_metrics_opens_no_circuit() -> None:
+    with judge_server(hanging) as server:
+        asking = Asking(server)
+        deadline = time.monotonic() + 0.4
+        for _ in range(5):
+            with pytest.raises(ChatError) as caught:
+                asking.client.until(deadline).complete(MESSAGES, max_tokens=50, schema=SCHEMA)
+            assert caught.value.reason is Reason.JUDGE_TIMEOUT
+        assert len(server.calls) == 1, "what has no time left is not sent"
+        assert not asking.client.circuit.is_open
+        assert asking.value("judge_requests_total", outcome="timeout") == 1
+
+
 def test_a_reply_that_drips_ends_at_the_deadline() -> None:
     with judge_server(lambda call: Answer("x" * 200, drip=0.05)) as server:
         begun = time.monotonic()
