@@ -113,6 +113,7 @@ def test_a_broker_that_is_away_is_one_line() -> None:
     assert "cannot be read" in result.output
 
 
+@pytest.mark.full
 def test_the_monitor_explains_the_change_that_it_found(kafka: str, tmp_path: Path) -> None:
     log = ScoreLog(kafka).create()
     now, rng = time.time(), random.Random(52)

@@ -117,6 +117,7 @@ def test_a_first_start_on_a_long_log_begins_at_the_longest_window(kafka: str, tm
     assert "skipped 1000 score records" in monitor.log.read_text()
 
 
+@pytest.mark.full
 def test_on_the_embedded_broker(tmp_path: Path) -> None:
     with embedded_broker(tmp_path / "broker.log") as bootstrap:
         log = ScoreLog(bootstrap).create()
