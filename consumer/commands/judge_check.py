@@ -26,10 +26,11 @@ from consumer.terminal_text import shortened
 from metrics.interval import wilson
 from metrics.llm.names import FAITHFULNESS
 from metrics.model_files import ModelError
+from metrics.outcome import Reason
 
 UNFIT_EXIT = 3
 WHY_CHARACTERS = 70
-NO_REPLY = frozenset(("judge_error", "judge_busy", "judge_timeout", "judge_parse"))
+NO_REPLY = frozenset((Reason.JUDGE_ERROR, Reason.JUDGE_BUSY, Reason.JUDGE_TIMEOUT, Reason.JUDGE_PARSE))
 ENOUGH_FAILURES = 3
 """After so many without a single reply it is not worth while to go on."""
 

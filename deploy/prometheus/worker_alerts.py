@@ -43,8 +43,18 @@ def worker_alerts(table: Table, recordings: Recordings) -> Iterator[Alert]:
     yield _share(table.row("JudgeOverBudget"), recordings, 'reason="budget"', "metric", "were left out for the budget",
                  "The budget of {{ $labels.metric }} is used up long before the day is")  # fmt: skip
     yield _cache_down(table.row("CacheDown"))
-    yield _case_store_down(table.row("CaseStoreDown"))
-    yield _pages_down(table.row("PagesDown"))
+    yield _none_up(
+        table.row("CaseStoreDown"),
+        "groundwatch_case_store_up",
+        "Case files are not stored: their Redis does not answer",
+        "Case files wait on their topic; the pages and `groundwatch cases` show none that are newer.",
+    )
+    yield _none_up(
+        table.row("PagesDown"),
+        "groundwatch_pages_up",
+        "No monitor serves the pages",
+        "Links from alerts and dashboards to answers lead nowhere; `groundwatch cases` still works.",
+    )
 
 
 def _share(
@@ -310,28 +320,15 @@ def _cache_down(row: Row) -> Alert:
     )
 
 
-def _case_store_down(row: Row) -> Alert:
+def _none_up(row: Row, gauge: str, summary: str, description: str) -> Alert:
+    """No monitor says 1. One is enough: of two on one machine only one can serve the pages."""
     return Alert(
         name=row.name,
-        lead="max(groundwatch_case_store_up) == 0",
+        lead=f"max({gauge}) == 0",
         keys=(),
         severity=row.severity,
         for_seconds=row.hold_off,
-        summary="Case files are not stored: their Redis does not answer",
-        description="Case files wait on their topic; the pages and `groundwatch cases` show none that are newer.",
-        dashboard="operations",
-    )
-
-
-def _pages_down(row: Row) -> Alert:
-    # Of two monitors on one machine only one can have the address.
-    return Alert(
-        name=row.name,
-        lead="max(groundwatch_pages_up) == 0",
-        keys=(),
-        severity=row.severity,
-        for_seconds=row.hold_off,
-        summary="No monitor serves the pages",
-        description="Links from alerts and dashboards to answers lead nowhere; `groundwatch cases` still works.",
+        summary=summary,
+        description=description,
         dashboard="operations",
     )
