@@ -90,7 +90,7 @@ def build_client(judge: Judge, metrics: JudgeMetrics, spent: Callable[[int, int]
         follow_redirects=False,
         limits=httpx.Limits(max_connections=judge.concurrency + 1, max_keepalive_connections=judge.concurrency + 1),
     )
-    dialect = None if judge.structured == "auto" else Dialect(structured=judge.structured, settled=True)
+    dialect = None if judge.structured == "auto" else Dialect(structured=judge.structured, told=True)
     return JudgeClient(
         http,
         judge.model,

@@ -11,6 +11,7 @@ from metrics.event import Event
 from metrics.llm.names import ANSWER_RELEVANCE, CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE, FAITHFULNESS
 from metrics.llm.retrieval import missing_for_retrieval
 from metrics.outcome import Reason, Unscored
+from metrics.statements import claims_of
 
 
 def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) -> dict[str, Unscored]:
@@ -24,13 +25,15 @@ def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) ->
         reason: Unscored | None = None
         if metric in (FAITHFULNESS, ANSWER_RELEVANCE) and is_blank(event.answer):
             reason = Unscored(Reason.EMPTY_ANSWER)
-        elif metric == FAITHFULNESS and judged is not None and not judged.statements:
+        elif metric == FAITHFULNESS and (judged is None or not judged.statements):
             request = faithfulness.ask(event).request
             reason = request if isinstance(request, Unscored) else None
         elif metric == FAITHFULNESS and all(is_blank(chunk.text) for chunk in event.contexts):
             reason = Unscored(Reason.NO_CONTEXT)
         elif metric == ANSWER_RELEVANCE and is_blank(event.question):
             reason = Unscored(Reason.NO_QUESTION)
+        elif metric == ANSWER_RELEVANCE and only_refuses(event.answer):
+            reason = Unscored(Reason.EVASIVE)
         elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL) and is_blank(event.reference):
             reason = Unscored(Reason.NO_REFERENCE)
         elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL, CONTEXT_RELEVANCE):
@@ -38,3 +41,13 @@ def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) ->
         if reason is not None:
             found[metric] = reason
     return found
+
+
+def only_refuses(answer: str | None) -> bool:
+    """The answer says that it cannot answer, and claims nothing: no question can be made back from it.
+
+    >>> only_refuses("I could not find that in the documents."), only_refuses("I don't know, but returns are free.")
+    (True, False)
+    """
+    claims = claims_of(answer)
+    return claims.refusal and not claims.statements

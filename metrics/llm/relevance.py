@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from metrics.blank import is_blank
+from metrics.llm.applicable import only_refuses
 from metrics.llm.asking import Session, list_schema
 from metrics.llm.injection import without_suspicious
 from metrics.llm.passages import Embed
 from metrics.llm.replies import by_id, items_of, text_of, truth_of
 from metrics.metric import Text, Vector
 from metrics.outcome import Outcome, Reason, Unscored, bounded
+from metrics.statements import VERSION as STATEMENTS_VERSION
 
-FORMULA = "answer_relevance/mean-cosine/1"
+FORMULA = f"answer_relevance/mean-cosine/2/{STATEMENTS_VERSION}"
 TOKENS_EACH = 60
 """Completion tokens for one question."""
 LONGEST_ANSWER = 6000
@@ -42,7 +44,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """`outcome` of one answer; `evasive` by the majority of the questions that were made from it."""
+    """`outcome` of one answer; `evasive` by the majority of the questions that were made from it. A plain refusal, which
+    the rules know, is no question to the judge and counts among the refusals."""
 
     outcome: Outcome
     evasive: bool
@@ -61,6 +64,8 @@ def answer_relevance(
         return Relevance(Unscored(Reason.EMPTY_ANSWER), False)
     if question is None or is_blank(question):
         return Relevance(Unscored(Reason.NO_QUESTION), False)
+    if only_refuses(answer):
+        return Relevance(Unscored(Reason.EVASIVE), False)
     made = _made(session, answer or "", count, language)
     evasive = is_evasive(made)
     if evasive:

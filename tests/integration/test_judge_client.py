@@ -266,8 +266,30 @@ def test_a_newer_model_gets_its_own_names() -> None:
         assert "temperature" not in server.calls[-1].body
 
 
+@pytest.mark.parametrize("said", ["Unrecognized request argument supplied: cache_prompt", "bad request"])
+@pytest.mark.parametrize("structured", ["auto", "json_schema"])
+def test_the_prompt_cache_is_off_where_the_server_knows_it(said: str, structured: str) -> None:
+    """Kept prompts make llama.cpp round otherwise, and a second run differ; a server that refuses the field loses it."""
+
+    def strict(call: Call) -> Answer:
+        return refusing(400, said)(call) if "cache_prompt" in call.body else OK
+
+    with judge_server(strict) as server:
+        asking = Asking(server, structured=structured)
+        for _ in range(3):
+            asking.ask()
+        assert [call.body.get("cache_prompt") for call in server.calls] == [False, None, None, None]
+        assert asking.client.dialect.structured == "json_schema"
+
+
+def test_extra_fields_have_the_last_word() -> None:
+    with judge_server(ok) as server:
+        Asking(server, extra={"cache_prompt": True}).ask()
+        assert server.calls[0].body["cache_prompt"] is True
+
+
 def test_a_refusal_of_the_request_itself_changes_nothing() -> None:
-    with judge_server(in_turn(*[refusing(400, "the prompt is too long")] * 3, then=ok)) as server:
+    with judge_server(in_turn(*[refusing(400, "the prompt is too long")] * 4, then=ok)) as server:
         asking = Asking(server)
         assert asking.fails() is Reason.JUDGE_ERROR
         asking.ask()

@@ -168,6 +168,7 @@ def test_what_does_not_apply_takes_no_room_and_does_not_fail() -> None:
             replace(event(1), contexts=()),
             replace(event(2), answer=" "),
             replace(event(3), question=""),
+            replace(event(4), answer="I could not find that in the documents."),
         ):
             sampled = Sampled(one, {}, {}, Position("t", 0, 0), 1.0, "rate", 0.0)
             handover.take(sampled, Evaluation({}, {}), lambda whole, own: wholes.append(whole))
@@ -179,3 +180,4 @@ def test_what_does_not_apply_takes_no_room_and_does_not_fail() -> None:
     assert reasons[2]["faithfulness"] is reasons[2]["answer_relevance"] is Reason.EMPTY_ANSWER
     assert reasons[2]["context_relevance"] is busy
     assert reasons[3]["answer_relevance"] is reasons[3]["context_relevance"] is Reason.NO_QUESTION
+    assert (reasons[4]["faithfulness"], reasons[4]["answer_relevance"]) == (Reason.NO_CLAIMS, Reason.EVASIVE)

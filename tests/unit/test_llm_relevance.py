@@ -86,6 +86,18 @@ def test_evasive_by_majority(flags: Sequence[int], evasive: bool) -> None:  # fi
     assert result.judged.evasive is evasive
 
 
+def test_a_plain_refusal_is_evasive_without_a_call() -> None:
+    """A small model makes a question back from «I could not find that» and does not mark it."""
+    judge, chat = judging(asking("a?", "b?", "c?"), {QUESTION: X, "a?": X, "b?": X, "c?": X})
+    for answer in ("I could not find that in the documents.", "抱歉,我无法回答这个问题。"):
+        result = judge.judge(event(answer), RELEVANCE)
+        assert result.outcomes["answer_relevance"] == Unscored(Reason.EVASIVE)
+        assert result.judged is not None
+        assert not result.judged.evasive, "it counts among the refusals"
+    assert chat.asked == []
+    assert outcome(judge, event("I don't know the price, but returns are free for 30 days.")) == Scored(1.0)
+
+
 def test_half_is_no_majority() -> None:
     assert not is_evasive([Made("a?", True), Made("b?", False)])
     assert not is_evasive([])
