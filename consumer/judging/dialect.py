@@ -2,8 +2,8 @@
 
 Servers differ: some take a JSON schema, some only `json_object`, some neither; newer models want
 `max_completion_tokens` or refuse a temperature. llama.cpp reuses what it computed of earlier prompts unless it is told
-not to (`cache_prompt`), and then rounds otherwise, so that a second run may differ. Which it is shows in a refusal of the first call; afterwards no call is
-spent on it.
+not to (`cache_prompt`), and then rounds otherwise, so that a second run may differ. What a server takes shows in a
+refusal of the first call; afterwards no call is spent on it.
 """
 
 from __future__ import annotations

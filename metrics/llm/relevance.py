@@ -44,8 +44,10 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """`outcome` of one answer; `evasive` by the majority of the questions that were made from it. A plain refusal, which
-    the rules know, is no question to the judge and counts among the refusals."""
+    """`outcome` of one answer; `evasive` by the majority of the questions that were made from it.
+
+    A plain refusal, which the rules know, is no question to the judge and counts among the refusals.
+    """
 
     outcome: Outcome
     evasive: bool

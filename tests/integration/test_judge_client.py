@@ -269,7 +269,7 @@ def test_a_newer_model_gets_its_own_names() -> None:
 @pytest.mark.parametrize("said", ["Unrecognized request argument supplied: cache_prompt", "bad request"])
 @pytest.mark.parametrize("structured", ["auto", "json_schema"])
 def test_the_prompt_cache_is_off_where_the_server_knows_it(said: str, structured: str) -> None:
-    """Kept prompts make llama.cpp round otherwise, and a second run differ; a server that refuses the field loses it."""
+    """Kept prompts make llama.cpp round otherwise, and a second run differ; who refuses the field is not sent it."""
 
     def strict(call: Call) -> Answer:
         return refusing(400, said)(call) if "cache_prompt" in call.body else OK
