@@ -11,7 +11,7 @@ from metrics.faithfulness import log_odds
 from metrics.verifier.network import CLASSES
 from metrics.verifier.reader import Held
 
-VERSION = 1
+VERSION = 2
 """Raise it when a feature changes its meaning: the joining model must then be fitted anew."""
 ABOUT = 0.3
 """Share of a statement's words that a window must hold for its contradiction to count: it must speak of the same."""

@@ -16,7 +16,7 @@ from metrics.lexical.evidence import Index
 from metrics.lexical.reading import Passage, Sentence
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
-from metrics.verifier.windows import FEW, SIZE, Placed, Span, Window, chosen, coverages, windows_of
+from metrics.verifier.windows import SIZE, Narrowing, Placed, Span, Window, chosen, coverages, windows_of
 
 CHUNKS_KEPT = 1024
 SHORT, SHORT_WIDE = 5, 10
@@ -90,10 +90,13 @@ _WIDE = re.compile(f"[{UNSPACED}]")
 class Reader:
     """Any network over windows. Not safe for several threads at once."""
 
-    def __init__(self, network: Opinions, embed: Embed | None = None, size: int = SIZE) -> None:
+    def __init__(
+        self, network: Opinions, embed: Embed | None = None, size: int = SIZE, narrowing: Narrowing | None = None
+    ) -> None:
         """`embed` finds similar windows where there are many; without it, words alone choose. `size`: of a window."""
         self.network = network
         self._embed, self._size = embed, size
+        self._narrowing = narrowing or Narrowing()
         self._kept: Callable[[str, tuple[Span, ...]], tuple[Window, ...]] = lru_cache(maxsize=CHUNKS_KEPT)(self._cut)
 
     def read(self, questions: Sequence[Question]) -> list[list[list[Held]]]:
@@ -128,7 +131,7 @@ class Reader:
         ]
         covered = [coverages(statement, question.index, windows) for statement in question.statements]
         similar = self._similar(question, windows)
-        picked = [chosen(c, None if similar is None else similar[k]) for k, c in enumerate(covered)]
+        picked = [chosen(c, None if similar is None else similar[k], self._narrowing) for k, c in enumerate(covered)]
         return _Plan(windows, covered, picked)
 
     def _cut(self, text: str, spans: tuple[Span, ...]) -> tuple[Window, ...]:
@@ -136,7 +139,7 @@ class Reader:
 
     def _similar(self, question: Question, windows: Sequence[Placed]) -> npt.NDArray[np.float64] | None:
         """Cosines (statements, windows); None where nothing is to be chosen or a vector is missing."""
-        if self._embed is None or len(windows) <= FEW or not question.texts:
+        if self._embed is None or len(windows) <= self._narrowing.many or not question.texts:
             return None
         texts = [Text("passage", question.sources[p.source][p.window.start : p.window.end]) for p in windows]
         vectors = self._embed([*(Text("query", t) for t in question.texts), *texts])

@@ -19,13 +19,6 @@ from metrics.lexical.reading import Sentence
 
 SIZE = 200
 """Tokens of a window. A longer sentence is a window of its own, cut where it does not fit the network."""
-FEW = 4
-"""So many windows are all looked at: choosing would cost as much as it saves."""
-LEXICAL, SIMILAR, MOST = 3, 2, 8
-"""Windows chosen by weighted words, by similarity of vectors, and at most in all."""
-MARGIN = 0.1
-"""Coverage behind the best window within which a window is looked at too."""
-
 Span = tuple[int, int]
 Lengths = Callable[[Sequence[str]], list[int]]
 """Tokens of each text."""
@@ -109,19 +102,37 @@ def coverages(statement: Sentence, index: Index, windows: Sequence[Placed]) -> l
     return found
 
 
-def chosen(covered: Sequence[float], similar: npt.NDArray[np.float64] | None = None) -> list[int]:
-    """Which windows to hold a statement against, best covered first: the best by words, the most similar by vectors,
-    and those hardly behind the best; all of them where there are few.
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Which windows a statement is held against.
 
-    >>> chosen([0.1, 0.9, 0.2])
-    [1, 2, 0]
+    Up to `few` windows are all looked at. Of more: the best by weighted words, and those that hold hardly less of the
+    statement (`margin` in coverage), `by_words` in all; where there are more than `many`, also the `by_vectors` most
+    similar ones. A statement in other words than its evidence is hardly covered anywhere, so that its margin is wide.
     """
+
+    few: int = 2
+    by_words: int = 3
+    margin: float = 0.2
+    many: int = 8
+    by_vectors: int = 2
+
+
+def chosen(
+    covered: Sequence[float], similar: npt.NDArray[np.float64] | None = None, narrowing: Narrowing | None = None
+) -> list[int]:
+    """The windows to hold a statement against, best covered first. `similar`: of every window to the statement.
+
+    >>> chosen([0.1, 0.9, 0.2, 0.8])
+    [1, 3]
+    """
+    rule = narrowing or Narrowing()
     order = sorted(range(len(covered)), key=lambda k: (-covered[k], k))
-    if len(order) <= FEW:
+    if len(order) <= rule.few:
         return order
     best = covered[order[0]]
-    wanted = order[:LEXICAL]
-    if similar is not None:
-        wanted += heapq.nlargest(SIMILAR, range(len(covered)), key=lambda k: float(similar[k]))
-    wanted += [k for k in order if covered[k] >= best - MARGIN]
-    return list(dict.fromkeys(wanted))[:MOST]
+    wanted = [k for k in order if covered[k] >= best - rule.margin][: rule.by_words]
+    if similar is not None and len(order) > rule.many:
+        near = heapq.nlargest(rule.by_vectors, range(len(covered)), key=lambda k: float(similar[k]))
+        wanted += [k for k in near if k not in wanted]
+    return wanted

@@ -1,6 +1,9 @@
 """Agreement with people: for each labelled set the metric that is meant for it, beside two plain rivals.
 
-    python -m tests.bench.agreement --out docs/statistics.md [--cache FILE]
+    python -m tests.bench.agreement --out docs/statistics.md [--cache FILE] [--network verifier.safetensors]
+
+With --network, faithfulness is rated by the local judge's `faithful_probability`, from the readings that the fit left
+beside the network, by weights that saw no group of the row's fold; «graded» stays the lexical judge's.
 
 Rivals: the simple recipe, cosine of the all-MiniLM-L6-v2 vectors of whole context and whole answer (cut at 256 tokens,
 as the library does), and word overlap, the share of the answer's words that stand in the contexts. Sets that the
@@ -17,7 +20,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,7 @@ from metrics.metric import Text
 from metrics.outcome import Scored
 from metrics.similarity import build_metrics, cosine
 from tests.bench.kept_vectors import KeptVectors, first_window, kept
+from tests.bench.local_judge import Study, study
 from tests.bench.pages import put_table
 from tests.services import SHARED
 
@@ -146,16 +150,32 @@ def faithfulness_of(task: Task, rows: Sequence[Mapping[str, Any]], judges: Judge
     return shares, graded
 
 
+def probabilities_of(task: Task, rows: Sequence[Mapping[str, Any]], network: Study, data: Path) -> list[float]:
+    """Of the local judge, NaN where there is none."""
+    found = {
+        row.id: network.probability(task.set, row, features)
+        for row, features in network.read(task.set, corpus.labelled(data, task.set))
+    }
+    return [found.get(str(row["id"]), float("nan")) for row in rows]
+
+
 def similarity_of(task: Task, rows: Sequence[Mapping[str, Any]], model: KeptVectors) -> list[float]:
     evaluator = Evaluator(build_metrics((task.metric,), "best"), model, sketches=False)
     return [_value(evaluation, task.metric) for evaluation in evaluator.evaluate([event_of(row) for row in rows])]
 
 
-def compare(data: Path, task: Task, ours: KeptVectors, minilm: KeptVectors, judges: Judges) -> Compared:
+def compare(
+    data: Path, task: Task, ours: KeptVectors, minilm: KeptVectors, judges: Judges, network: Study | None
+) -> Compared:
     rows = rows_of(data, task)
     scores = {COSINE: simple_recipe(rows, minilm), OVERLAP: [word_overlap(row) for row in rows]}
     if task.metric == "faithfulness":
-        scores[task.metric], scores[GRADED] = faithfulness_of(task, rows, judges)
+        shares, scores[GRADED] = faithfulness_of(task, rows, judges)
+        if network is None:
+            scores[task.metric] = shares
+        else:
+            task = replace(task, metric="faithful_probability")
+            scores[task.metric] = probabilities_of(task, rows, network, data)
     else:
         scores[task.metric] = similarity_of(task, rows, ours)
     arrays = {name: np.array(values, np.float64) for name, values in scores.items()}
@@ -263,16 +283,18 @@ def main() -> None:
     default = Path(os.environ.get("XDG_CACHE_HOME", tempfile.gettempdir())) / "groundwatch-bench-vectors.sqlite"
     parser.add_argument("--cache", type=Path, default=default, help="vectors from one run to the next")
     parser.add_argument("--only", help="one set")
+    parser.add_argument("--network", type=Path, help="verifier.safetensors with features.jsonl beside it")
     chosen = parser.parse_args()
     if not (chosen.data / "labelled").is_dir():
         parser.error(f"{chosen.data} has no folder labelled: give --data the folder of the labelled sets")
     ours = kept(local(Embedding().model), chosen.cache)
     minilm = first_window(local("all-MiniLM-L6-v2"), chosen.cache)
     judges = Judges(chosen.data)
+    network = study(chosen.network, chosen.data) if chosen.network else None
     results = []
     for task in TASKS:
         if chosen.only in (None, task.set):
-            results.append(compare(chosen.data, task, ours, minilm, judges))
+            results.append(compare(chosen.data, task, ours, minilm, judges, network))
             print(task.set, task.rating, len(results[-1].ratings), "rows", flush=True)
     put_table(chosen.out, BEGIN, report(results), END)
 

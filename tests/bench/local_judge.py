@@ -35,6 +35,7 @@ from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
 from metrics.tokens import read_tokens
 from metrics.verifier import weights_file
+from metrics.verifier.calibration import Curve
 from metrics.verifier.features import SIGNS, VERSION
 from metrics.verifier.fit import (
     NAMES,
@@ -49,7 +50,7 @@ from metrics.verifier.judge import LocalJudge
 from metrics.verifier.loading import verifier_over
 from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.reader import Reader
-from metrics.verifier.scored import featured, opened
+from metrics.verifier.scored import Scores, featured, opened
 from metrics.verifier.sources import pairs
 from tests.bench.chinese_pairs import TAX, minimal_pairs
 from tests.bench.judges import SETS, auroc
@@ -162,6 +163,64 @@ def seconds_a_statement(judge: LocalJudge, rows: Sequence[Row]) -> float:
     return (time.perf_counter() - started) / sum(len(a.statements) for a in asked)
 
 
+@dataclass(frozen=True)
+class Study:
+    """A network as read from its file, and all fits over its readings. `base`: revision of the embedder."""
+
+    base: str
+    digest: str
+    reader: Reader
+    scores: Scores
+    shipped: LexicalJudge
+    judges: Sequence[LexicalJudge]
+    fits: Sequence[Fitted]
+    shift: float
+    whole: Fitted
+    conflict: Fitted
+    curve: Curve
+    threshold: float
+    line: str
+
+    def read(self, name: str, rows: Sequence[Row]) -> list[tuple[Row, list[Mapping[str, float]]]]:
+        """Rows with their features, by words whose fit saw no group of the row's fold."""
+        judges = self.judges if name in corpus.LABELLED else [self.shipped]
+        return list(featured(name, rows, judges, self.reader, self.scores))
+
+    def probability(self, name: str, row: Row, features: Sequence[Mapping[str, float]]) -> float:
+        """That the whole answer is faithful; by the fit that saw no group of the row's fold."""
+        fits = self.fits if name in corpus.LABELLED else [self.whole]
+        values = np.array([[f[n] for n in NAMES] for f in features])
+        return self.curve.probability(fits[fold_of(row.group, len(fits))].answer(values) - self.shift, len(values))
+
+    def scored(self, name: str, rows: Sequence[Row]) -> Scored:
+        fits = self.fits if name in corpus.LABELLED else [self.whole]
+        return scored_by(self.read(name, rows), fits, self.shift)
+
+
+def study(network: Path, data: Path, rows: int | None = None, sets: Sequence[str] = corpus.LABELLED) -> Study:
+    """Raises:
+    ModelError: the file does not fit the embedder.
+    """
+    folder = ready_model(default_dir(os.environ), BASE)
+    base = read_manifest(folder).revision[:12]
+    trained = weights_file.read(network, base)
+    reader = Reader(
+        PackedNetwork(verifier_over(load_encoder(folder, "bf16"), trained.parameters, "bf16"), read_tokens(folder))
+    )
+    scores = opened(network.parent / "features.jsonl", f"{trained.digest} {VERSION} {LEXICAL_VERSION}")
+    judges = lexical_folds(data)
+    fitted_on = {name: sampled(corpus.labelled(data, name), rows) for name in corpus.LABELLED if name in sets}
+    fitted_on |= {name: sampled(own, rows) for name, own in kept_back_rows(data, 20261130).items()}
+    support, conflict = example_sets(fitted_on, judges, reader, scores)
+    fits = held_out(support, NAMES, SIGNS)
+    shift, whole = placed(support, fits), fit(support, NAMES, SIGNS)
+    curve, threshold, line = answer_curve(support, fits, shift)
+    return Study(
+        base, trained.digest, reader, scores, LexicalJudge(), judges, fits, shift, whole, conflict_fit(conflict), curve,
+        threshold, line,
+    )  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", type=Path, required=True, help="verifier.safetensors, of metrics.verifier.fit")
@@ -171,20 +230,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
-    folder = ready_model(default_dir(os.environ), BASE)
-    base = read_manifest(folder).revision[:12]
-    trained = weights_file.read(chosen.network, base)
-    reader = Reader(
-        PackedNetwork(verifier_over(load_encoder(folder, "bf16"), trained.parameters, "bf16"), read_tokens(folder))
-    )
-    scores = opened(chosen.network.parent / "features.jsonl", f"{trained.digest} {VERSION} {LEXICAL_VERSION}")
-    judges, shipped = lexical_folds(chosen.data), LexicalJudge()
+    found = study(chosen.network, chosen.data, chosen.rows, chosen.sets)
     rows = {name: sampled(corpus.labelled(chosen.data, name), chosen.rows) for name in chosen.sets}
-    fitted_on = {name: rows[name] for name in corpus.LABELLED if name in rows}
-    fitted_on |= {name: sampled(own, chosen.rows) for name, own in kept_back_rows(chosen.data, 20261130).items()}
-    support, conflict = example_sets(fitted_on, judges, reader, scores)
-    fits = held_out(support, NAMES, SIGNS)
-    shift, whole = placed(support, fits), fit(support, NAMES, SIGNS)
     rows["nli_ocnli_zh"], rows["chinese minimal pairs"] = chinese_inference(chosen.data, 1000), minimal_rows(240)
     rng = np.random.default_rng(20261130)
     print(
@@ -194,22 +241,19 @@ def main() -> None:
     )
     results: dict[str, Scored] = {}
     for name, own in rows.items():
-        of_folds = name in corpus.LABELLED
-        read = list(featured(name, own, judges if of_folds else [shipped], reader, scores))
-        results[name] = scored_by(read, fits if of_folds else [whole], shift)
-        print(line_of(name + ("*" if of_folds else ""), results[name], rng), flush=True)
+        results[name] = found.scored(name, own)
+        print(line_of(name + ("*" if name in corpus.LABELLED else ""), results[name], rng), flush=True)
     for name, names in POOLS.items():
         if (together := pooled(results, names)) is not None:
             print(line_of(f"**{name}**", together, rng))
-    curve, threshold, line = answer_curve(support, fits, shift)
-    print(line)
-    model = joined_of(whole, shift, conflict_fit(conflict), curve, threshold)
-    judge = LocalJudge(shipped, reader, model, f"{base}/{trained.digest}")
+    print(found.line)
+    model = joined_of(found.whole, found.shift, found.conflict, found.curve, found.threshold)
+    judge = LocalJudge(found.shipped, found.reader, model, f"{found.base}/{found.digest}")
     for passage, statement in TAX:
         request = JudgeRequest(None, (Statement(statement, 0, len(statement)),), (Chunk(passage),))
-        (found,) = judge.judge([request])
-        assert isinstance(found, Judgement)
-        verdict = found.verdicts[0]
+        (judgement,) = judge.judge([request])
+        assert isinstance(judgement, Judgement)
+        verdict = judgement.verdicts[0]
         print(f"«{statement}»: {verdict.label} ({verdict.probability:.2f}), {verdict.reason}")
     print(f"{1e3 * seconds_a_statement(judge, rows['wice_claims']):.1f} ms a statement, folds {FOLDS}")
 

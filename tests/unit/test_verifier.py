@@ -33,7 +33,7 @@ from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.packing import Row, pack
 from metrics.verifier.reader import Held, Question, Reader, in_the_light_of
 from metrics.verifier.scored import featured, opened
-from metrics.verifier.windows import FEW, MOST, Placed, Window, chosen, windows_of
+from metrics.verifier.windows import Narrowing, Placed, Window, chosen, windows_of
 from tests.verifier_data import chinese_passage, passage, tiny_base, tiny_tokens
 
 CURVE = Curve(1.0, 0.0, 0.0)
@@ -97,15 +97,18 @@ def test_a_sentence_longer_than_the_network_is_read_to_its_end() -> None:
 
 
 def test_few_windows_are_all_looked_at_and_of_many_the_best() -> None:
-    assert sorted(chosen([0.0] * FEW)) == list(range(FEW))
+    rule = Narrowing()
+    assert sorted(chosen([0.0] * rule.few)) == list(range(rule.few))
     covered = [0.0] * 20
     covered[13], covered[4], covered[7] = 0.9, 0.85, 0.3
     similar = np.zeros(20)
     similar[19] = 1.0
     picked = chosen(covered, similar)
-    assert picked[:3] == [13, 4, 7]
+    assert picked[:2] == [13, 4], "hardly behind the best"
+    assert 7 not in picked
     assert 19 in picked, "near by its vector, though it shares no word"
-    assert len(chosen([0.5] * 50)) == MOST
+    assert len(chosen([0.5] * 50)) == rule.by_words
+    assert chosen([0.1, 0.9, 0.2, 0.3, 0.1], similar[:5]) == [1], "so few are chosen among by words alone"
 
 
 # Weights
