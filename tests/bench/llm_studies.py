@@ -7,7 +7,7 @@ injection: 30 cases of our own (tests/bench/llm/injected.jsonl) with and without
 grain: answers of three to six sentences, judged whole, by sentences and by the model's statements; how score, accuracy
 and tokens move. The three at once: give the server as many slots.
 relevance: questions generated back, n = 1 to 8; how far the score of n questions lies from that of all eight.
-repeat: the same answers twice, no cache, temperature 0; needs a server with one slot to be exact.
+repeat: all metrics of the same answers twice, no cache, temperature 0; needs a server with one slot to be exact.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 from metrics.event import Chunk, Event
 from metrics.llm.chat import Chat
 from metrics.llm.judging import LlmJudging, Options
+from metrics.llm.names import METRICS
 from metrics.llm.passages import Embed
 from metrics.llm.prompts import load_book
 from metrics.llm.replies import items_of, text_of
@@ -136,12 +137,16 @@ def repeat(on: Bench, picked: Sequence[Case]) -> None:
     """Two runs over the same answers; whatever differs is printed, and the exit status says so."""
     runs = []
     for _ in range(2):
-        judge = on.judge(Options())
-        results = [judge.judge(event_of(case), frozenset({"faithfulness"})) for case in picked]
+        judge = on.judge(Options(metrics=METRICS))
+        # The answer stands for its own reference, so that precision and recall have one.
+        events = [replace(event_of(case), reference=case.answer) for case in picked]
+        results = [judge.judge(event, frozenset(METRICS)) for event in events]
         # The cost is not what must be identical: a server counts what it had cached or not as it likes.
         runs.append([(r.outcomes, r.judged and replace(r.judged, cost={})) for r in results])
     different = [case.id for case, one, two in zip(picked, *runs, strict=True) if one != two]
-    print(f"{len(picked)} answers twice: {len(picked) - len(different)} identical, different: {different}")
+    scored = Counter(name for outcomes, _ in runs[0] for name, o in outcomes.items() if not isinstance(o, Unscored))
+    print(f"{len(picked)} answers twice, scored: {dict(scored)}")
+    print(f"{len(picked) - len(different)} identical, different: {different}")
     if different:
         raise SystemExit(1)
 
