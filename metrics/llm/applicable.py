@@ -32,7 +32,9 @@ def inapplicable(event: Event, judged: Judged | None, metrics: Iterable[str]) ->
             reason = Unscored(Reason.NO_CONTEXT)
         elif metric == ANSWER_RELEVANCE and is_blank(event.question):
             reason = Unscored(Reason.NO_QUESTION)
-        elif metric == ANSWER_RELEVANCE and only_refuses(event.answer):
+        elif metric == ANSWER_RELEVANCE and (
+            only_refuses(event.answer) if judged is None else judged.refusal and not judged.statements
+        ):
             reason = Unscored(Reason.EVASIVE)
         elif metric in (CONTEXT_PRECISION, CONTEXT_RECALL) and is_blank(event.reference):
             reason = Unscored(Reason.NO_REFERENCE)
