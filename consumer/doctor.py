@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 import redis
@@ -16,29 +15,18 @@ from redis.retry import Retry
 from consumer import kafka_config
 from consumer.baselines import read_baseline
 from consumer.broker_version import protocol_level
+from consumer.doctor_finding import ANSWER_SECONDS, Check
+from consumer.doctor_judge import check_judge
 from consumer.embedders import needs_vectors
 from consumer.logs import one_line, without_credentials
 from consumer.settings import Kafka, Redis, Sampling, Segments, Settings
 from consumer.settings_source import Loaded
 from consumer.topics import TopicsError, TopicState, inspect_topics
 from metrics.baseline import BaselineError
-from metrics.llm.names import METRICS as LLM_METRICS
 from metrics.model_files import Manifest, ModelError, damaged_files, read_manifest
 from metrics.model_store import SOURCES, default_dir, hub_model, prepared
 
-Level = Literal["ok", "warn", "fail"]
-ANSWER_SECONDS = 2.0
 NEVER_EVICTS = "noeviction"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at, what was found, and what to do about it (empty where nothing is to be done)."""
-
-    subject: str
-    level: Level
-    found: str
-    advice: str = ""
 
 
 def examine(loaded: Loaded, environ: Mapping[str, str], timeout: float) -> Iterator[Check]:
@@ -197,62 +185,6 @@ def _endpoint(endpoint: str, key: str) -> Check:
     if status >= 500:
         return Check("model", "warn", f"{shown} answers {status}", "look at the endpoint; events go unscored meanwhile")
     return Check("model", "ok", f"{shown} answers")
-
-
-def check_judge(settings: Settings) -> Iterator[Check]:
-    judge = settings.judge
-    beyond = [name for name in settings.scoring.metrics if name in LLM_METRICS and name != "faithfulness"]
-    if judge.kind != "llm":
-        if beyond:
-            found = f"{', '.join(beyond)}: only an LLM judge scores that, but judge.kind is {judge.kind}"
-            yield Check("judge", "fail", found, "set judge.kind = 'llm', or leave it out of scoring.metrics")
-        else:
-            yield Check("judge", "ok", f"{judge.kind}, in the worker itself")
-        return
-    # Late: whoever has no such judge does not wait for what it is made of.
-    from consumer.judging.building import api_key
-
-    try:
-        key = api_key(judge)
-    except ModelError as error:
-        yield Check("judge", "fail", one_line(str(error)), "check judge.api_key_file")
-        return
-    yield _judge_endpoint(judge.url, judge.model, key)
-
-
-def _judge_endpoint(url: str, model: str, key: str) -> Check:
-    """Asks for the list of models, which costs nothing; `judge-check` asks for verdicts."""
-    shown = without_credentials(url)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        answer = httpx.get(f"{url}/models", headers=headers, timeout=ANSWER_SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Check("judge", "fail", one_line(f"{shown} does not answer: {error}"), "start it, or check judge.url")
-    status = answer.status_code
-    if status in (401, 403):
-        return Check("judge", "fail", f"{shown} answers {status}", "check GROUNDWATCH__JUDGE__API_KEY or api_key_file")
-    if status != 200:
-        return Check(
-            "judge", "warn", f"{shown}/models answers {status}", "see whether it judges: groundwatch judge-check"
-        )
-    known = _model_names(answer)
-    if known is None:
-        return Check(
-            "judge", "warn", f"{shown}/models lists no models: is this an OpenAI-compatible endpoint?",
-            "check judge.url (it often ends with /v1), then: groundwatch judge-check",
-        )  # fmt: skip
-    if model not in known:
-        listed = one_line(", ".join(known[:5])) or "nothing"
-        return Check("judge", "warn", f"{shown} does not list {model}, but {listed}", "check judge.model")
-    return Check("judge", "ok", f"{shown} answers and has {model}; groundwatch judge-check tries it")
-
-
-def _model_names(answer: httpx.Response) -> list[str] | None:
-    """What the endpoint lists; None where that is no list of models."""
-    try:
-        return [str(entry["id"]) for entry in answer.json()["data"]]
-    except (ValueError, LookupError, TypeError):
-        return None
 
 
 def check_redis(settings: Redis) -> Iterator[Check]:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter
 
 from consumer.cache import MEMORY_RESULTS, CachedEmbedder, Memory
+from consumer.judged_metrics import JUDGED, beyond, scored, wants_verdicts
 from consumer.judges import build_judge
+from consumer.local_models import models_dir, prepare_torch
 from consumer.redis_values import RESULTS
 from consumer.redis_vectors import RedisVectors
 from consumer.settings import Embedding, Redis, Scoring, Settings
-from metrics import faithfulness
 from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
 from metrics.evaluation import Evaluator
-from metrics.llm.names import METRICS
 from metrics.metric import Embedder, Metric, Text, Vector
 from metrics.model_files import ModelError, read_manifest
-from metrics.model_store import SOURCES, default_dir, hub_model, ready_model
+from metrics.model_store import SOURCES, hub_model, ready_model
 from metrics.outcome import Reason, Unscored
+from metrics.ranges import FAITHFUL_PROBABILITY
 from metrics.similarity import build_metrics
+
+if TYPE_CHECKING:
+    from metrics.verifier.judge import LocalJudge
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +61,7 @@ def build_evaluator(
         ModelError: the model cannot be had or does not work; what to do is in the message.
         ValueError: an unknown metric, or a Redis URL that is none.
     """
-    vector_metrics(settings.scoring)  # a wrong name must not cost the loading of a model
+    _checked_metrics(settings)  # a wrong name must not cost the loading of a model
     registry = registry or CollectorRegistry()
     texts = Counter(
         "groundwatch_embedded_texts_total",
@@ -68,7 +72,7 @@ def build_evaluator(
     requests = cache_counter(registry)
     if not needs_vectors(settings):
         log.info("embedder: none is loaded, as no chosen metric needs vectors")
-        return _told(evaluator_over(settings, NoEmbedder(), registry, requests))
+        return _told(evaluator_over(settings, NoEmbedder(), registry, requests, turned=turned))
     loaded = load_embedder(settings.embedding, _counting({kind: texts.labels(kind) for kind in KINDS}))
     warm_up(loaded.embedder)
     if turned is not None and isinstance(loaded.embedder, LocalEmbedder):
@@ -83,11 +87,11 @@ def build_evaluator(
         remote=_remote(settings.redis, redis_counts),
         count_memory=memory_counts,
     )
-    return _told(evaluator_over(settings, cached, registry, requests))
+    return _told(evaluator_over(settings, cached, registry, requests, model=loaded.embedder, turned=turned))
 
 
 def needs_vectors(settings: Settings) -> bool:
-    """The similarities are cosines; an LLM judge chooses passages by one. The local judge works without."""
+    """The similarities are cosines; an LLM judge chooses passages by one. The other judges work without."""
     return settings.judge.kind == "llm" or bool(vector_metrics(settings.scoring))
 
 
@@ -108,15 +112,22 @@ def _told(evaluator: Evaluator) -> Evaluator:
 
 
 def evaluator_over(
-    settings: Settings, embedder: Embedder, registry: CollectorRegistry, cache_requests: Counter
+    settings: Settings,
+    embedder: Embedder,
+    registry: CollectorRegistry,
+    cache_requests: Counter,
+    *,
+    model: Embedder | None = None,
+    turned: Callable[[], None] | None = None,
 ) -> Evaluator:
     """The metrics and the judge of the settings over an embedder that is there; `cache_requests` counts look-ups.
+    `model`: the model behind a cached embedder, which the local verifier may share; `turned`: called by it as it goes.
 
     Raises:
         ModelError: the judge cannot be used.
-        ValueError: an unknown metric, or one that needs an LLM judge where there is none.
+        ValueError: an unknown metric, or one that this judge does not score.
     """
-    metrics = vector_metrics(settings.scoring)
+    metrics = _checked_metrics(settings)
     sketches = settings.scoring.sketch
     if settings.judge.kind == "llm":
         # Late: whoever has no such judge does not pay for its prompts.
@@ -124,11 +135,23 @@ def evaluator_over(
 
         remote = build_remote(settings, embedder, registry, cache_requests)
         return Evaluator(metrics, embedder, sketches=sketches, remote=remote)
-    beyond = [name for name in settings.scoring.metrics if name in METRICS and name != faithfulness.NAME]
-    if beyond:
-        raise ValueError(f"{', '.join(beyond)}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
-    judge = build_judge(settings.judge) if faithfulness.NAME in settings.scoring.metrics else None
-    return Evaluator(metrics, embedder, sketches=sketches, judge=judge)
+    if not wants_verdicts(settings.scoring.metrics):
+        return Evaluator(metrics, embedder, sketches=sketches)
+    if settings.judge.kind != "local":
+        return Evaluator(metrics, embedder, sketches=sketches, judge=build_judge(settings.judge))
+    judge = _local_judge(settings, embedder, model, turned)
+    calibrated = judge if FAITHFUL_PROBABILITY in scored(settings.scoring.metrics, settings.judge) else None
+    return Evaluator(metrics, embedder, sketches=sketches, judge=judge, calibrated=calibrated)
+
+
+def _local_judge(
+    settings: Settings, embedder: Embedder, model: Embedder | None, turned: Callable[[], None] | None
+) -> LocalJudge:
+    prepare_torch(settings.embedding.threads)
+    # Late: whoever has another judge does not pay for torch.
+    from consumer.local_judges import build_local
+
+    return build_local(settings.judge, settings.embedding, embedder, model, turned or (lambda: None))
 
 
 def cache_counter(registry: CollectorRegistry) -> Counter:
@@ -138,6 +161,14 @@ def cache_counter(registry: CollectorRegistry) -> Counter:
     )
 
 
+def _checked_metrics(settings: Settings) -> tuple[Metric, ...]:
+    metrics = vector_metrics(settings.scoring)
+    fault = beyond(settings.scoring.metrics, settings.judge)
+    if fault:
+        raise ValueError(fault)
+    return metrics
+
+
 def vector_metrics(settings: Scoring) -> tuple[Metric, ...]:
     """The named metrics that are made from vectors, without those that a judge makes.
 
@@ -145,17 +176,13 @@ def vector_metrics(settings: Scoring) -> tuple[Metric, ...]:
         ValueError: an unknown or repeated name.
     """
     names = list(settings.metrics)
-    for judged in METRICS:
+    for judged in JUDGED:
         if judged in names:
             names.remove(judged)
     try:
         return build_metrics(names, settings.aggregation)
     except ValueError as error:
-        raise ValueError(f"{error}; and {', '.join(METRICS)}, of the judge") from None
-
-
-def models_dir(settings: Embedding) -> Path:
-    return settings.models_dir or default_dir(os.environ)
+        raise ValueError(f"{error}; and {', '.join(JUDGED)}, of the judge") from None
 
 
 def load_embedder(settings: Embedding, count: Count) -> Loaded:
@@ -166,13 +193,7 @@ def load_embedder(settings: Embedding, count: Count) -> Loaded:
     """
     if settings.model == ENDPOINT:
         return _endpoint(settings, count)
-    # libgomp reads this when torch is imported: waiting threads that spin starve whatever else runs on the machine.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        import torch
-    except ImportError as error:
-        raise ModelError(f"{error}: pip install 'groundwatch[models]'") from None
-    torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+    prepare_torch(settings.threads)
     return _packaged(settings, count) if settings.model in SOURCES else _foreign(settings, count)
 
 

@@ -17,9 +17,13 @@ OURS = frozenset({"messages", "model", "user", "stream", "n", "response_format",
 
 
 class Judge(Section):
-    kind: Literal["lexical", "llm", "none"] = "lexical"
-    """`lexical` needs no model; `llm` asks an OpenAI-compatible chat endpoint; `none` leaves faithfulness
-    unscored(not_configured)."""
+    kind: Literal["lexical", "local", "llm", "none"] = "lexical"
+    """`lexical` needs no model; `local` runs a verifier in the scorer; `llm` asks an OpenAI-compatible chat endpoint;
+    `none` leaves faithfulness unscored(not_configured)."""
+    local_model: str = ""
+    """With `local`: an NLI cross-encoder by folder or by name on the model hub; empty: the verifier that ships."""
+    local_revision: str = ""
+    """Pins one of `local_model`: leading hex digits of its commit, of a folder of its content."""
     url: str = ""
     """Base URL, to which `/chat/completions` is added: http://localhost:8000/v1"""
     model: str = ""

@@ -21,7 +21,8 @@ class NoJudge:
 
 
 def build_judge(settings: JudgeSettings) -> Judge:
-    """The local judge of `judge.kind`, ready for use; the remote one is built by `consumer.judging.building`.
+    """`lexical` or `none`, ready for use; `local` is built by `consumer.local_judges`, `llm` by
+    `consumer.judging.building`.
 
     Raises:
         ModelError: it cannot be used; what to do is in the message.

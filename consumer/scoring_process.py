@@ -70,7 +70,7 @@ def run(settings: Settings, stopping: Stopping) -> None:
     # The group is joined only with a model that works: a crash here must not shake the group (field case 43).
     pulse = Pulse(time.monotonic)
     evaluator = build_evaluator(settings, registry, turned=lambda: pulse.beat("inference"))
-    thresholds = thresholds_in_force(settings, evaluator.definitions)
+    thresholds = thresholds_in_force(settings, evaluator.definitions, evaluator.thresholds)
     versions = versions_in_force(evaluator)
     topics = settings.topics
     metrics = ScorerMetrics(

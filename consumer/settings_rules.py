@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
-from metrics.llm.names import METRICS as JUDGED
+from consumer.judged_metrics import JUDGED
 from metrics.ranges import SIMILARITIES, range_of
 
 RESERVED_CONSUMER = frozenset({"enable.auto.commit", "enable.auto.offset.store", "group.id"})

@@ -1,8 +1,8 @@
 """Thresholds in force for a segment: from the settings, from a baseline, or both, and then the settings win.
 
-Weakest first: the built-in default, the baseline (whole set, then ever more specific segments), `thresholds.default`,
-`thresholds.segments`. A default of the settings is set for all segments, so it also wins over a segment of the
-baseline.
+Weakest first: what ships with a model, the built-in default, the baseline (whole set, then ever more specific
+segments), `thresholds.default`, `thresholds.segments`. A default of the settings is set for all segments, so it also
+wins over a segment of the baseline.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class ThresholdTable:
         return found
 
 
-def thresholds_in_force(settings: Settings, definitions: Mapping[str, str]) -> ThresholdTable:
-    """The table for scores of these `definitions` (by metric).
+def thresholds_in_force(
+    settings: Settings, definitions: Mapping[str, str], shipped: Mapping[str, float] | None = None
+) -> ThresholdTable:
+    """The table for scores of these `definitions` (by metric). `shipped`: thresholds that came with what scores.
 
     Raises:
         BaselineError: the baseline cannot be read; or it is of another definition, and settings do not say `unflagged`.
@@ -49,7 +51,7 @@ def thresholds_in_force(settings: Settings, definitions: Mapping[str, str]) -> T
     file = settings.baseline.file
     own = settings.thresholds
     if file is None:
-        layers = [*_built_in(own), *_named(own)]
+        layers = [*_built_in(own, shipped), *_named(own)]
         return ThresholdTable(layers, tuple(_notes(layers, None, definitions)))
     baseline = read_baseline(file)
     others = _of_another_definition(baseline, definitions)
@@ -57,7 +59,7 @@ def thresholds_in_force(settings: Settings, definitions: Mapping[str, str]) -> T
         raise BaselineError(f"{_mismatch(file, baseline, definitions, others)}; calibrate anew with these settings, or "
                             'go on without its thresholds: baseline.on_mismatch = "unflagged"')  # fmt: skip
     layers = [
-        *_without(_built_in(own), others),
+        *_without(_built_in(own, shipped), others),
         *_of_baseline(baseline, definitions),
         *_named(own),
     ]
@@ -73,8 +75,9 @@ def thresholds_in_force(settings: Settings, definitions: Mapping[str, str]) -> T
     return ThresholdTable(layers, notes)
 
 
-def _built_in(own: Thresholds) -> list[Layer]:
-    return [] if "default" in own.model_fields_set else [({}, own.default)]
+def _built_in(own: Thresholds, shipped: Mapping[str, float] | None) -> list[Layer]:
+    default: list[Layer] = [] if "default" in own.model_fields_set else [({}, own.default)]
+    return [({}, shipped), *default] if shipped else default
 
 
 def _named(own: Thresholds) -> list[Layer]:

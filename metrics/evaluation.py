@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from metrics import faithfulness
+from metrics import faithful_probability, faithfulness
 from metrics.event import Chunk, Event
+from metrics.faithful_probability import Calibrated
 from metrics.flags import Flag
 from metrics.judge import Judge, Judgement, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
@@ -138,9 +139,11 @@ class Evaluator:
         *,
         sketches: bool,
         judge: Judge | None = None,
+        calibrated: Calibrated | None = None,
         remote: Remote | None = None,
     ) -> None:
-        """`judge` None leaves faithfulness out of the local part; `remote` may have it then."""
+        """`judge` None leaves faithfulness out of the local part; `remote` may have it then. `calibrated`: the judge
+        again, where it also knows the probability that a whole answer is faithful."""
         self.metrics = tuple(metrics)
         self.embedder = embedder
         self.judge = judge
@@ -148,12 +151,22 @@ class Evaluator:
         self.definitions = {m.name: definition(m.formula, embedder.identity) for m in self.metrics}
         self.bounds = {m.name: m.bounds for m in self.metrics}
         if judge is not None:
-            self.definitions = {faithfulness.NAME: faithfulness.definition_of(judge.identity)} | self.definitions
-            self.bounds = {faithfulness.NAME: faithfulness.BOUNDS} | self.bounds
+            own = {faithfulness.NAME: faithfulness.definition_of(judge.identity)}
+            bounds = {faithfulness.NAME: faithfulness.BOUNDS}
+            if calibrated is not None:
+                own[faithful_probability.NAME] = faithful_probability.definition_of(judge.identity)
+                bounds[faithful_probability.NAME] = faithful_probability.BOUNDS
+            self.definitions, self.bounds = own | self.definitions, bounds | self.bounds
+        self.calibrated = calibrated if judge is not None else None
         if remote is not None:
             self.definitions = {**remote.definitions, **self.definitions, **remote.definitions}
             self.bounds = {**remote.bounds, **self.bounds, **remote.bounds}
         self._sketches = sketches
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Thresholds that ship with what scores, by metric; settings and baselines come before them."""
+        return {} if self.calibrated is None else {faithful_probability.NAME: self.calibrated.threshold}
 
     def evaluate_whole(self, events: Sequence[Event]) -> list[Evaluation]:
         """Local and remote part of every event, one event after the other; all metrics of the remote judge."""
@@ -206,9 +219,9 @@ class Evaluator:
 
     def _judge(
         self, events: Sequence[Event], measured: Sequence[Mapping[str, Outcome]]
-    ) -> list[tuple[Judged, Outcome] | None]:
-        """Statements and faithfulness of every event; all None without a judge. It is told of every chunk how similar
-        to the answer it is, as far as that was measured."""
+    ) -> list[tuple[Judged, dict[str, Outcome]] | None]:
+        """Statements and the judge's own metrics of every event; all None without a judge. It is told of every chunk
+        how similar to the answer it is, as far as that was measured."""
         if self.judge is None:
             return [None] * len(events)
         asked = [_ask(event, _similarities(event, known)) for event, known in zip(events, measured, strict=True)]
@@ -222,7 +235,8 @@ class Evaluator:
             log.exception("judging a batch of %d answers failed", len(requests))
             judgements = [Unscored(Reason.JUDGE_ERROR)] * len(requests)
         answers = iter(judgements)
-        return [_combine(a, a.request if isinstance(a.request, Unscored) else next(answers)) for a in asked]
+        said = [a.request if isinstance(a.request, Unscored) else next(answers) for a in asked]
+        return [_combine(a, judgement, self.calibrated) for a, judgement in zip(asked, said, strict=True)]
 
     def _one(
         self,
@@ -230,10 +244,10 @@ class Evaluator:
         texts: list[tuple[Text, ...]],
         vectors: Vectors,
         outcomes: dict[str, Outcome],
-        judged: tuple[Judged, Outcome] | None,
+        judged: tuple[Judged, dict[str, Outcome]] | None,
     ) -> Evaluation:
         if judged is not None:
-            outcomes[faithfulness.NAME] = judged[1]
+            outcomes |= judged[1]
         used = dict.fromkeys(text for group in texts for text in group)
         sketch = sketch_of(event, used, vectors) if self._sketches else {}
         return Evaluation(outcomes, sketch, judged[0] if judged is not None else self._unjudged(event))
@@ -261,12 +275,19 @@ def _ask(event: Event, similarities: tuple[float | None, ...] = ()) -> faithfuln
         return faithfulness.Asked(nothing, Unscored(Reason.INTERNAL_ERROR))
 
 
-def _combine(asked: faithfulness.Asked, judgement: Judgement | Unscored) -> tuple[Judged, Outcome]:
+def _combine(
+    asked: faithfulness.Asked, judgement: Judgement | Unscored, calibrated: Calibrated | None
+) -> tuple[Judged, dict[str, Outcome]]:
     claims = asked.claims
     unjudged = Judged(claims.statements, (), claims.refusal, left_out=claims.left_out)
     if isinstance(asked.request, Unscored):
-        return unjudged, asked.request
-    outcome = faithfulness.faithfulness(claims.statements, judgement)
-    if isinstance(judgement, Unscored) or isinstance(outcome, Unscored):
-        return unjudged, outcome
-    return replace(unjudged, verdicts=judgement.verdicts, cost=judgement.cost), outcome
+        names = (faithfulness.NAME,) if calibrated is None else (faithfulness.NAME, faithful_probability.NAME)
+        return unjudged, dict.fromkeys(names, asked.request)
+    outcomes: dict[str, Outcome] = {faithfulness.NAME: faithfulness.faithfulness(claims.statements, judgement)}
+    if calibrated is not None:
+        outcomes[faithful_probability.NAME] = faithful_probability.faithful_probability(
+            claims.statements, judgement, calibrated
+        )
+    if isinstance(judgement, Unscored) or isinstance(outcomes[faithfulness.NAME], Unscored):
+        return unjudged, outcomes
+    return replace(unjudged, verdicts=judgement.verdicts, cost=judgement.cost), outcomes

@@ -88,8 +88,8 @@ def ready_model(models_dir: Path, name: str, revision: str = "") -> Path:
     return folder
 
 
-def hub_model(models_dir: Path, name: str, revision: str = "") -> Path:
-    """The folder of a model by name that was prepared earlier. Nothing is downloaded.
+def hub_model(models_dir: Path, name: str, revision: str = "", pin: str = "embedding.revision") -> Path:
+    """The folder of a model by name that was prepared earlier. Nothing is downloaded. `pin`: the setting that pins one.
 
     Raises:
         ModelError: it is not prepared.
@@ -99,7 +99,7 @@ def hub_model(models_dir: Path, name: str, revision: str = "") -> Path:
         return found[0]
     wanted = f"{name} {revision}".strip()
     if found:
-        raise ModelError(f"several revisions of {wanted} are prepared: pin one with embedding.revision")
+        raise ModelError(f"several revisions of {wanted} are prepared: pin one with {pin}")
     raise ModelError(
         f"{wanted} is not prepared in {models_dir}; run, where the model hub can be reached: {PREPARE} {name}"
     )

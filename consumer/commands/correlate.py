@@ -82,7 +82,7 @@ def command(
         raise click.UsageError(str(error)) from None
     evaluator = _evaluator(settings)
     try:
-        thresholds = thresholds_in_force(settings, evaluator.definitions)
+        thresholds = thresholds_in_force(settings, evaluator.definitions, evaluator.thresholds)
     except BaselineError as error:
         raise click.UsageError(str(error)) from None
     try:

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from consumer.doctor import Check, examine
+from consumer.doctor import examine
+from consumer.doctor_finding import Check
 from consumer.finite import FiniteRange
 from consumer.settings_source import SettingsError, load
 

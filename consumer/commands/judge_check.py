@@ -79,7 +79,11 @@ def command(ctx: click.Context, labelled: Path | None, at_least: float) -> None:
 def _for_check(settings: Settings) -> Settings:
     """The settings, without cache: what was judged before would cost and take nothing."""
     if settings.judge.kind != "llm":
-        raise click.UsageError("this asks an LLM judge: set judge.kind = 'llm', judge.url and judge.model")
+        local = "; the local judge is tried by: groundwatch models verify verifier"
+        raise click.UsageError(
+            "this asks an LLM judge: set judge.kind = 'llm', judge.url and judge.model"
+            + (local if settings.judge.kind == "local" else "")
+        )
     if FAITHFULNESS not in settings.scoring.metrics:
         raise click.UsageError("the cases are judged for faithfulness: name it in scoring.metrics")
     return settings.model_copy(update={"judge": settings.judge.model_copy(update={"cache": False})})

@@ -20,6 +20,7 @@ from consumer.comparison import Comparison, ComparisonError, OldScores, comparab
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
 from consumer.finite import FiniteRange
+from consumer.judged_metrics import beyond, scored
 from consumer.record import encode_record
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -51,10 +52,10 @@ from consumer.settings_rules import check_metric_names
 from consumer.thresholds import ThresholdTable, thresholds_in_force
 from metrics.baseline import BaselineError
 from metrics.evaluation import Evaluator
-from metrics.llm.names import METRICS as JUDGED
 from metrics.ranges import range_of
 
 GATE_EXIT = 3
+JUDGES = ("lexical", "local", "llm", "none")
 WIDTH = 160
 """Of the tables where there is no terminal to ask."""
 
@@ -66,7 +67,7 @@ _OUTPUT = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 @click.argument("events", type=_INPUT)
 @click.option("--out", type=_OUTPUT, required=True, help="Score records, one a line (.gz compresses; - is stdout).")
 @click.option("--metrics", help="Comma-separated; default: scoring.metrics of the settings.")
-@click.option("--judge", type=click.Choice(["lexical", "llm", "none"]), help="Default: judge.kind of the settings.")
+@click.option("--judge", type=click.Choice(JUDGES), help="Default: judge.kind of the settings.")
 @click.option("--cases", type=_OUTPUT, help="Case files of the flagged answers, one a line (.gz compresses).")
 @click.option("--fail-under", "floors", multiple=True, metavar="METRIC=VALUE", help="Exit 3 if the mean is below.")
 @click.option("--baseline", type=_INPUT, help="Thresholds from this baseline (default: baseline.file).")
@@ -189,14 +190,14 @@ def _floors(given: Iterable[str], settings: Settings) -> dict[str, float]:
     names = settings.scoring.metrics
     try:
         check_metric_names(names)
-        beyond = [name for name in names if name in JUDGED and name != "faithfulness"]
-        if beyond and settings.judge.kind != "llm":
-            listed = ", ".join(beyond)
-            raise ValueError(f"{listed}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
+        fault = beyond(names, settings.judge)
+        if fault:
+            raise ValueError(fault)
     except ValueError as error:
         raise click.UsageError(f"--metrics: {error}") from None
     try:
-        return read_floors(given, {name: (range_of(name).low, range_of(name).high) for name in names})
+        all_scored = scored(names, settings.judge)
+        return read_floors(given, {name: (range_of(name).low, range_of(name).high) for name in all_scored})
     except ValueError as error:
         raise click.UsageError(f"--fail-under {error}") from None
 
@@ -234,7 +235,7 @@ def _evaluator(settings: Settings) -> Evaluator:
 def _thresholds(settings: Settings, evaluator: Evaluator) -> ThresholdTable:
     """Those of the stream; what they are is told on stderr where a baseline has a say in it."""
     try:
-        table = thresholds_in_force(settings, evaluator.definitions)
+        table = thresholds_in_force(settings, evaluator.definitions, evaluator.thresholds)
     except BaselineError as error:
         raise click.UsageError(str(error)) from None
     if settings.baseline.file is not None:

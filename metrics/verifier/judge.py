@@ -6,7 +6,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metrics.faithfulness import answer_log_odds, log_odds
@@ -15,6 +15,7 @@ from metrics.language import UNSPACED
 from metrics.lexical.judge import LexicalJudge, Studied
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold
+from metrics.metric import definition
 from metrics.outcome import Reason, Unscored
 from metrics.verifier.features import VERSION, features_of, refuting, supporting
 from metrics.verifier.joined import Joined
@@ -27,8 +28,14 @@ MARKED = 0.5
 """Probability from which on a token is called unsupported."""
 MOST_MARKED = 5
 """Unsupported words that a reason names."""
+AT_ONCE = 8
+"""Answers read together: enough to fill the network's passes, and few enough that a beat comes every few seconds."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+
+
+def _unheard() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +48,30 @@ class LocalJudge:
     network: str
     """Names base and trained weights, or a foreign model: part of the identity."""
     name: str = "local"
+    narrowing: str = ""
+    """Names the vectors by which the reader narrows long contexts, as verdicts depend on them; empty: words alone."""
+    turned: Callable[[], None] = _unheard
+    """Called after every few answers: a batch of long ones takes a while, in which it shows that something moves."""
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def identity(self) -> str:
-        return f"{self.name}/{VERSION}/{self.network}/{self.joined.digest} {self.lexical.identity}"
+        narrowed = f" narrowed/{definition(self.narrowing)}" if self.narrowing else ""
+        return f"{self.name}/{VERSION}/{self.network}/{self.joined.digest} {self.lexical.identity}{narrowed}"
+
+    @property
+    def threshold(self) -> float:
+        """The probability of faithfulness under which an answer is flagged, as it ships with the weights."""
+        return self.joined.threshold
 
     def judge(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
         """One judgement a request, in order. Without a context with text: `unscored(no_context)`."""
+        found: list[Judgement | Unscored] = []
         with self._one_at_a_time:
-            return self._all(requests)
+            for start in range(0, len(requests), AT_ONCE):
+                found += self._all(requests[start : start + AT_ONCE])
+                self.turned()
+        return found
 
     def _all(self, requests: Sequence[JudgeRequest]) -> list[Judgement | Unscored]:
         try:

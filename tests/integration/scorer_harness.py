@@ -112,7 +112,7 @@ def running_scorer(
     evaluator = evaluator_over(settings, vectors, registry, cache_counter(registry))
     if judge is not None:
         evaluator = Evaluator(vector_metrics(settings.scoring), vectors, sketches=False, judge=judge)
-    thresholds = thresholds_in_force(settings, evaluator.definitions)
+    thresholds = thresholds_in_force(settings, evaluator.definitions, evaluator.thresholds)
     topics = settings.topics
     metrics = ScorerMetrics(
         registry,

@@ -1,0 +1,50 @@
+"""Which metrics the judge of the settings scores, and which it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from consumer.judge_settings import Judge
+from metrics.llm.names import FAITHFULNESS
+from metrics.llm.names import METRICS as LLM_METRICS
+from metrics.ranges import FAITHFUL_PROBABILITY
+
+JUDGED = (*LLM_METRICS, FAITHFUL_PROBABILITY)
+"""What some judge scores; the rest is the embedder's."""
+CALIBRATED = (FAITHFULNESS, FAITHFUL_PROBABILITY)
+"""What the shipped verifier scores: both or neither, as one is made of the other's verdicts."""
+
+
+def scored(named: Collection[str], judge: Judge) -> tuple[str, ...]:
+    """All metrics that are scored where `named` stand in `scoring.metrics`.
+
+    >>> scored(["faithfulness"], Judge(kind="local"))
+    ('faithfulness', 'faithful_probability')
+    """
+    beside = CALIBRATED if _calibrated(judge) and set(named) & set(CALIBRATED) else ()
+    return tuple(dict.fromkeys((*named, *beside)))
+
+
+def wants_verdicts(named: Collection[str]) -> bool:
+    return bool(set(named) & set(CALIBRATED))
+
+
+def beyond(named: Collection[str], judge: Judge) -> str:
+    """What is named but not scored by this judge, and what to do: a line; empty where there is nothing.
+
+    >>> beyond(["faithfulness", "answer_relevance"], Judge())
+    "answer_relevance: only an LLM judge scores that; set judge.kind = 'llm', or leave it out"
+    """
+    found = []
+    remote = [n for n in named if n in LLM_METRICS and n != FAITHFULNESS] if judge.kind != "llm" else []
+    if remote:
+        found.append(f"{', '.join(remote)}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
+    if FAITHFUL_PROBABILITY in named and not _calibrated(judge):
+        advice = "leave judge.local_model empty" if judge.kind == "local" else "set judge.kind = 'local'"
+        found.append(f"{FAITHFUL_PROBABILITY}: only the shipped verifier scores that; {advice}, or leave it out")
+    return "; ".join(found)
+
+
+def _calibrated(judge: Judge) -> bool:
+    """A model of the user's own has not been calibrated on anything."""
+    return judge.kind == "local" and not judge.local_model
