@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,9 +54,19 @@ def write(path: Path, parameters: Mapping[str, Tensor], base: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     working = path.with_name(f".{path.name}")
     save_file(tensors, working, metadata={"layout": LAYOUT, "base": base, "frozen": str(FROZEN)})
+    _order_header(working)
     working.chmod(0o644)
     working.replace(path)
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _order_header(path: Path) -> None:
+    """Put the header's keys in order: the library writes them as they come, so that the same weights would have
+    another checksum every time. Keys are moved, never changed, so the header keeps its length."""
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.dumps(json.loads(raw[8 : 8 + length]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    path.write_bytes(raw[:8] + header.encode().ljust(length) + raw[8 + length :])
 
 
 def read(path: Path, base: str = "") -> Trained:

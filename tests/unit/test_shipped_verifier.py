@@ -22,6 +22,7 @@ from metrics.metric import Text, Vector
 from metrics.model_files import ModelError
 from metrics.outcome import Scored, Unscored
 from metrics.verifier.calibration import Curve
+from metrics.verifier.features import VERSION
 from metrics.verifier.joined import Joined, content_of
 from metrics.verifier.judge import AT_ONCE, LocalJudge
 from metrics.verifier.loading import verifier_over
@@ -31,7 +32,6 @@ from metrics.verifier.reader import Reader
 from metrics.verifier.shipped import Base, proven
 from metrics.verifier.shipped_files import JOINED, WEIGHTS, checked_files
 from metrics.verifier.weights_file import Trained, write
-from metrics.verifier.windows import FEW
 from tests.unit.test_foreign_nli import trained_model
 from tests.verifier_data import passage, tiny_base, tiny_tokens
 
@@ -51,6 +51,12 @@ def files_in(folder: Path, base: str = "abc") -> Path:
 def test_files_that_belong_together_say_what_they_are(tmp_path: Path) -> None:
     files = checked_files(files_in(tmp_path))
     assert (files.base, len(files.sha256)) == ("abc", 64)
+
+
+def test_the_same_weights_make_the_same_file(tmp_path: Path) -> None:
+    encoder, tensors = tiny_base()
+    parameters = initial(tensors, encoder.network, 1)
+    assert len({write(tmp_path / f"{k}.safetensors", parameters, "abc") for k in range(8)}) == 1
 
 
 def test_without_the_files_the_message_says_what_to_do(tmp_path: Path) -> None:
@@ -109,9 +115,7 @@ def asked(k: int) -> JudgeRequest:
 
 def test_an_embedder_that_is_away_costs_no_answer() -> None:
     away = Breaking()
-    long = JudgeRequest(
-        None, (Statement("417 people visit it.", 0, 20),), tuple(Chunk(passage(k)) for k in range(FEW + 30))
-    )
+    long = JudgeRequest(None, (Statement("417 people visit it.", 0, 20),), tuple(Chunk(passage(k)) for k in range(34)))
     network = untrained().reader.network
     narrowed = replace(untrained(), reader=Reader(network, embed=forgiving(away)))
     assert narrowed.judge([long]) == untrained().judge([long])
@@ -154,7 +158,7 @@ def test_field_case_41_43_a_model_of_ones_own_judges_without_a_hub_and_without_a
     assert found.judged is not None
     assert found.judged.verdicts[0].label is Label.CONTRADICTED
     assert evaluator.judge is not None
-    assert evaluator.judge.identity.startswith(f"local/1/{nli.name}@")
+    assert evaluator.judge.identity.startswith(f"local/{VERSION}/{nli.name}@")
     assert evaluator.thresholds == {}
 
 
