@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from deploy.grafana.panel import Dashboard, Link, Panel, Query
-from deploy.grafana.parts import BASELINES, JUDGED, LABELS, cases, changes, dashboard_links, score, selector, variables
+from deploy.grafana.parts import (
+    BASELINES,
+    JUDGED,
+    LABELS,
+    VERIFIED,
+    cases,
+    changes,
+    dashboard_links,
+    score,
+    selector,
+    variables,
+)
 from deploy.prometheus.table import Table
 
 
@@ -25,6 +36,13 @@ def quality(table: Table) -> Dashboard:
                 "Scores",
                 (
                     score(table, "faithfulness", "Faithfulness", "Share of statements that the passages support."),
+                    score(
+                        table,
+                        "faithful_probability",
+                        "Faithful answers, by the judge's own probability",
+                        "Mean calibrated probability that a whole answer is faithful; by the local judge.",
+                        VERIFIED,
+                    ),
                     score(
                         table,
                         "topic_similarity",
