@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from consumer.judge_settings import Judge as JudgeSettings
@@ -24,8 +25,9 @@ from metrics.tokens import read_tokens
 from metrics.verifier.foreign_nli import PLAIN, load_nli
 from metrics.verifier.joined import Joined
 from metrics.verifier.judge import LocalJudge
+from metrics.verifier.precision import chosen as quickest
 from metrics.verifier.reader import Embed, Opinions, Reader
-from metrics.verifier.shipped import Base, Shipped, base_in, proven, read_shipped
+from metrics.verifier.shipped import Base, Shipped, base_in, over, proven, read_shipped
 from metrics.verifier.shipped_files import NAME
 
 log = logging.getLogger(__name__)
@@ -68,7 +70,11 @@ def build_local(
 def _shipped(embedding: Embedding, model: Embedder | None) -> tuple[Opinions, Joined, str]:
     shipped = read_shipped()
     base = _shared(model, shipped) or _own_base(embedding, shipped)
-    network, precision = proven(shipped.trained, base, lambda: base_in(_base_folder(embedding, shipped), "fp32"))
+    folder = _base_folder(embedding, shipped)
+    wanted = embedding.precision
+    if wanted == "auto":
+        wanted = quickest(folder, shipped.trained.digest, partial(over, shipped.trained, base))
+    network, precision = proven(shipped.trained, base, wanted, lambda: base_in(folder, "fp32"))
     log.info(
         "verifier: %s over %s@%s, %s, known pairs right", shipped.sha256[:12], BASE, shipped.trained.base, precision
     )

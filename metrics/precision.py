@@ -69,14 +69,14 @@ def choose(trials: Sequence[Trial]) -> Precision:
 
 def chosen(folder: Path, tokens: Tokens, now: Clock = time.perf_counter) -> Choice:
     """The remembered choice for this processor, torch and thread count; measured and remembered where there is none."""
-    key = _machine()
-    remembered = _read(folder / FILE)
+    key = machine()
+    choices = remembered(folder / FILE)
     with contextlib.suppress(KeyError, TypeError):
-        known: Any = remembered[key]
+        known: Any = choices[key]
         return Choice(known["precision"], tuple(Trial(**trial) for trial in known["trials"]))
     trials = measure(folder, tokens, now)
     choice = Choice(choose(trials), trials)
-    _remember(folder / FILE, remembered | {key: asdict(choice)})
+    remember(folder / FILE, choices | {key: asdict(choice)})
     return choice
 
 
@@ -112,7 +112,7 @@ def _apart(vectors: npt.NDArray[np.float32], reference: npt.NDArray[np.float32])
     return float(difference.max()) if np.isfinite(difference).all() else float("inf")
 
 
-def _machine() -> str:
+def machine() -> str:
     """Names what the measurement holds for: processor and its flags, torch, threads."""
     flags = platform.processor() + torch.backends.cpu.get_cpu_capability()
     with contextlib.suppress(OSError):
@@ -123,7 +123,8 @@ def _machine() -> str:
     return f"cpu-{digest} torch-{torch.__version__} threads-{torch.get_num_threads()}"
 
 
-def _read(path: Path) -> dict[str, object]:
+def remembered(path: Path) -> dict[str, object]:
+    """The choices that are kept in a file; none where it is absent or damaged."""
     try:
         found = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -131,7 +132,8 @@ def _read(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _remember(path: Path, choices: dict[str, object]) -> None:
+def remember(path: Path, choices: dict[str, object]) -> None:
+    """Where it cannot be written, the next start measures anew."""
     working = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         working.write_bytes(orjson.dumps(choices, option=orjson.OPT_INDENT_2))

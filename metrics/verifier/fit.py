@@ -52,10 +52,10 @@ from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.progress import auroc
 from metrics.verifier.reader import Reader
 from metrics.verifier.scored import Scores, featured, opened
+from metrics.verifier.shipped_files import JOINED, WEIGHTS
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED
 
 Floats = npt.NDArray[np.float64]
-WEIGHTS, JOINED = "verifier.safetensors", "joined.json"
 ANSWERS = ("ragtruth_qa_part", "mtrag_part")
 """Real RAG answers: what probabilities of whole answers are calibrated on."""
 KEPT_BACK = 0.06

@@ -66,18 +66,19 @@ def base_in(folder: Path, precision: Precision) -> Base:
     return Base(Encoder(whole.network, lower, precision), read_tokens(folder))
 
 
-def proven(trained: Trained, base: Base, exact: Callable[[], Base]) -> tuple[PackedNetwork, Precision]:
-    """The network over `base` in its precision, proved by known pairs in English and Chinese; over `exact`, which is
-    asked for only then, where nothing but the precision is at fault.
+def proven(
+    trained: Trained, base: Base, precision: Precision, exact: Callable[[], Base]
+) -> tuple[PackedNetwork, Precision]:
+    """The trained layers in `precision` over `base`, proved by known pairs in English and Chinese; in float32 over
+    `exact`, which is asked for only then, where nothing but the precision is at fault.
 
     Raises:
         ModelError: known pairs come out wrong in float32 too.
     """
-    precision = base.encoder.precision
-    network = _over(trained, base)
+    network = over(trained, base, precision)
     wrong = faults(scores_by(network), LANGUAGES)
-    if wrong and precision != "fp32":
-        network, inexact = _over(trained, exact()), wrong
+    if wrong and (precision, base.encoder.precision) != ("fp32", "fp32"):
+        network, inexact = over(trained, exact(), "fp32"), wrong
         wrong = faults(scores_by(network), LANGUAGES)
         if not wrong:
             log.warning("the verifier runs in fp32, as known pairs come out wrong in %s: %s", precision, inexact[0])
@@ -90,8 +91,9 @@ def proven(trained: Trained, base: Base, exact: Callable[[], Base]) -> tuple[Pac
     return network, precision
 
 
-def _over(trained: Trained, base: Base) -> PackedNetwork:
-    return PackedNetwork(verifier_over(base.encoder, trained.parameters, base.encoder.precision), base.tokens)
+def over(trained: Trained, base: Base, precision: Precision) -> PackedNetwork:
+    """The trained layers in `precision` over those of the base, which keep theirs."""
+    return PackedNetwork(verifier_over(base.encoder, trained.parameters, precision), base.tokens)
 
 
 def scores_by(network: Opinions) -> Callable[[Sequence[tuple[str, str]]], list[Mapping[Label, float]]]:

@@ -105,11 +105,11 @@ def test_where_only_the_cheap_precision_is_at_fault_it_runs_in_float32(
     blind = replace(sound.encoder.weights, words=torch.zeros_like(sound.encoder.weights.words))
     broken = Base(Encoder(sound.encoder.network, blind, "bf16"), sound.tokens)
     with caplog.at_level(logging.WARNING):
-        _, precision = proven(shipped.trained, broken, lambda: sound)
+        _, precision = proven(shipped.trained, broken, "bf16", lambda: sound)
     assert precision == "fp32"
     assert "the verifier runs in fp32, as known pairs come out wrong in bf16" in caplog.text
     with pytest.raises(ModelError, match="is not used"):
-        proven(shipped.trained, broken, lambda: broken)
+        proven(shipped.trained, broken, "bf16", lambda: broken)
 
 
 @needs_verifier

@@ -85,7 +85,7 @@ def test_field_case_41_a_network_that_knows_nothing_is_refused_at_start() -> Non
     trained = Trained(initial(tensors, encoder.network, 1), "abc", "digest")
     base = Base(encoder, tiny_tokens())
     with pytest.raises(ModelError, match="does not judge known pairs as everybody would, so it is not used"):
-        proven(trained, base, lambda: base)
+        proven(trained, base, "bf16", lambda: base)
 
 
 class Breaking:
