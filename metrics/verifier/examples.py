@@ -19,13 +19,15 @@ from metrics.verifier.made import LONGEST, MOST_CLAIMS, edited, is_wide, made_of
 from metrics.verifier.materials import MATERIALS
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, Claim, Passage
 
+UNRELATED = 0.3
+"""Share of premises of sentence pairs that get a claim about something else."""
 NOISY_SHARE = 0.35
 """Share of premises that get a passage about something else in front or behind."""
 
 SHARES: Mapping[str, int] = {
     "nli_fever": 15000, "nli_docnli_binary": 8000, "nli_cad_snli": 3500, "nli_mnli_taxi": 4000,
     "nli_climatefever": 2500, "nli_fm2": 2500, "nli_fever_symmetric": 1400, "clapnq_dev": 4500, "halueval_qa": 5000,
-    "nomiracl_en": 2500, "nomiracl_zh": 4000, "zh_qa": 11000, "uhgeval_zh": 5500, "wice_spans": 400,
+    "nomiracl_en": 2500, "nomiracl_zh": 4000, "zh_qa": 14000, "uhgeval_zh": 5500, "wice_spans": 400,
 }  # fmt: skip
 """Claims of each source in a stage of 1,000 steps; longer stages take more of each."""
 
@@ -70,7 +72,7 @@ def _of_source(data: Path, name: str, rng: random.Random) -> list[Passage]:
     if name == "nli_fever":
         return _with_strangers(_natural(sources.grouped_pairs(data, name), rng), rng)
     if name.startswith("nli_"):
-        return _natural(sources.grouped_pairs(data, name), rng)
+        return _unrelated(_natural(sources.grouped_pairs(data, name), rng), rng)
     material = MATERIALS[name](data)
     pool = sorted({n for m in rng.sample(material, min(400, len(material))) for n in names_of(m.text)}) or ["-"]
     edits = (*FALSE, renaming(pool))
@@ -90,6 +92,19 @@ def _natural(passages: Sequence[Passage], rng: random.Random) -> list[Passage]:
         if right and rng.random() < 0.35:
             claims += edited(rng.choice(right).text, passage.text, FALSE, CONTRADICTED, rng)
         found.append(replace(passage, claims=tuple(claims)))
+    return found
+
+
+def _unrelated(passages: Sequence[Passage], rng: random.Random) -> list[Passage]:
+    """Sometimes a claim about something else altogether, as `not_found`: pairs of sentences are always about one scene,
+    and a network that sees no others calls what is unrelated a contradiction."""
+    found = []
+    for at, passage in enumerate(passages):
+        k = rng.randrange(len(passages))
+        said = rng.choice(passages[k].claims)
+        apart = k != at and not set(names_of(said.text)) & set(names_of(passage.text))
+        claims = (*passage.claims, Claim(said.text, NOT_FOUND)) if apart and rng.random() < UNRELATED else ()
+        found.append(replace(passage, claims=claims or passage.claims))
     return found
 
 

@@ -16,11 +16,16 @@ from metrics.verifier import sources
 from metrics.verifier.edits import TRUE, Edit, added, first_that_fits
 from metrics.verifier.materials import Material
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, UNSUPPORTED, Claim, Passage, Span
+from metrics.verifier.told import told
 
 MOST_CLAIMS = 8
 """Claims of one premise in one row."""
 LONGEST, LONGEST_WIDE = 1000, 330
 """Characters of a premise (in scripts without spaces), about 250 tokens."""
+ASKED = 3
+"""Questions of a passage that claims are made of."""
+TOLD_SHARE = 0.8
+"""Share of the answers that are told as a statement, where they can be; the others stand behind their question."""
 USED = 5
 """Sentences of a passage that claims are made of."""
 
@@ -69,7 +74,7 @@ def made_of(material: Material, edits: Sequence[Edit], rng: random.Random) -> Pa
     question = material.asked[0][0] if material.asked else ""
     if question:
         claims = [_behind(question, c) if rng.random() < 0.15 else c for c in claims]
-    claims += _answers(material.asked, premise, rng)
+    claims += _answers(material.asked, premise, edits, rng)
     if len(whole) >= len(material.text) * 0.9 and not changed:
         claims += material.said
     else:
@@ -172,22 +177,36 @@ def window(text: str, anchors: Sequence[str], limit: int, rng: random.Random) ->
     return every[start:end]
 
 
-def _answers(asked: Sequence[tuple[str, str, tuple[str, ...]]], premise: str, rng: random.Random) -> list[Claim]:
-    """Questions joined with short answers: the right one, and one that the passage does not give to this question."""
+def _answers(
+    asked: Sequence[tuple[str, str, tuple[str, ...]]], premise: str, edits: Sequence[Edit], rng: random.Random
+) -> list[Claim]:
+    """Questions with short answers, joined or told as one statement: the right one, one that the passage does not give
+    to this question, and the right one edited."""
     claims = []
-    for question, answer, wrong in asked[:2]:
+    for question, answer, wrong in asked[:ASKED]:
         if answer not in premise:
             if len(answer) < 30:
-                claims.append(Claim(f"{question} {answer}", NOT_FOUND))
+                claims.append(Claim(_put(question, answer, rng)[0], NOT_FOUND))
             continue
-        claims.append(Claim(f"{question} {answer}", SUPPORTED, ()))
+        right, _ = _put(question, answer, rng)
+        claims.append(Claim(right, SUPPORTED, ()))
         others = [w for w in wrong if w not in answer and answer not in w]
         inside = [w for w in others if w in premise] or others
         if inside:
             new = min(rng.sample(inside, min(4, len(inside))), key=lambda w: abs(len(w) - len(answer)))
-            at = len(question) + 1
-            claims.append(Claim(f"{question} {new}", UNSUPPORTED, ((at, at + len(new)),)))
+            text, at = _put(question, new, rng)
+            claims.append(Claim(text, UNSUPPORTED, ((at, at + len(new)),)))
+        if rng.random() < 0.3 and not right.startswith(question):
+            claims += edited(right, premise, edits, CONTRADICTED, rng)
     return claims
+
+
+def _put(question: str, answer: str, rng: random.Random) -> tuple[str, int]:
+    """A question with its answer, and where the answer begins: mostly as a statement where it can be told so."""
+    statement = told(question, answer) if rng.random() < TOLD_SHARE else None
+    if statement is None or answer not in statement:
+        return f"{question} {answer}", len(question) + 1
+    return statement, statement.rindex(answer)
 
 
 def edited(sentence: str, passage: str, edits: Sequence[Edit], label: int, rng: random.Random) -> list[Claim]:

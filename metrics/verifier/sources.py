@@ -75,6 +75,10 @@ def pairs(data: Path, name: str) -> Iterator[dict[str, Any]]:
 _LABELS = {"entailment": SUPPORTED, "neutral": NOT_FOUND, "contradiction": CONTRADICTED, "not_entailment": UNSUPPORTED}
 
 
+SCENES = frozenset({"nli_cad_snli"})
+"""Sets whose contradictions are such only if both sentences are of one scene: of a passage they say «not supported»."""
+
+
 def grouped_pairs(data: Path, name: str) -> list[Passage]:
     """Sentence pairs by premise, in file order."""
     found: dict[str, list[Claim]] = {}
@@ -82,6 +86,8 @@ def grouped_pairs(data: Path, name: str) -> list[Passage]:
         premise, claim = tidy(raw["premise"]), tidy(raw["hypothesis"])
         if premise and claim:
             label = _LABELS[raw["label"]]
+            if label == CONTRADICTED and name in SCENES:
+                label = UNSUPPORTED
             found.setdefault(premise, []).append(Claim(claim, label, () if label == SUPPORTED else None))
     return [Passage(text, tuple(claims), name, digest(text)) for text, claims in found.items()]
 

@@ -50,7 +50,7 @@ class Stage:
     peak: float
 
 
-STAGES = (Stage(0.4, 1.5e-4), Stage(1.6, 1.2e-4), Stage(1.6, 0.8e-4))
+STAGES = (Stage(0.4, 1.5e-4), Stage(1.6, 1.2e-4), Stage(1.6, 1.0e-4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from metrics.lexical.evidence import NUMBER_WEIGHT, Index
 from metrics.lexical.quantities import agrees
 from metrics.lexical.reading import Sentence
 
-SIZE = 200
+SIZE = 112
 """Tokens of a window. A longer sentence is a window of its own, cut where it does not fit the network."""
 Span = tuple[int, int]
 Lengths = Callable[[Sequence[str]], list[int]]
