@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from consumer.judging.circuit import Circuit
-from consumer.judging.dialect import Dialect, adapted, request_body
+from consumer.judging.dialect import REFUSALS, Dialect, adapted, request_body
 from consumer.judging.judge_metrics import JudgeMetrics
 from consumer.judging.replies import Failure, Outcome, estimated_tokens, read_refusal, read_reply
 from metrics.endpoint import RetryBudget
@@ -143,11 +143,20 @@ class JudgeClient:
             if isinstance(result, Reply):
                 self._settle(dialect, schema is not None)
                 return self._succeeded(result, messages)
-            other = adapted(dialect, result.status, result.detail, schema is not None)
+            other = self._other(dialect, result, schema is not None)
             if other is None or self._now() >= deadline:
                 self._failed(result, sent)
                 return result
             dialect = other
+
+    def _other(self, dialect: Dialect, refused: Failure, with_schema: bool) -> Dialect | None:
+        """How to write the request next; what another call found out meanwhile comes first."""
+        known = self._dialect
+        if known.settled and not dialect.settled:
+            if known != replace(dialect, settled=True):
+                return known if refused.status in REFUSALS else None
+            dialect = known
+        return adapted(dialect, refused.status, refused.detail, with_schema)
 
     def _settle(self, dialect: Dialect, with_schema: bool) -> None:
         with self._lock:

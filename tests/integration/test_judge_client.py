@@ -282,6 +282,30 @@ def test_the_prompt_cache_is_off_where_the_server_knows_it(said: str, structured
         assert asking.client.dialect.structured == "json_schema"
 
 
+def test_what_another_call_found_out_meanwhile_is_used() -> None:
+    """A refusal that comes back after another call went through is of the request itself: it is not written anew."""
+    came, go_on = threading.Event(), threading.Event()
+
+    def script(call: Call) -> Answer:
+        if call.number == 0:
+            came.set()
+            assert go_on.wait(20)
+            return refusing(400, "boom")(call)
+        return OK
+
+    with judge_server(script) as server:
+        asking = Asking(server, structured="json_schema")
+        reasons: list[Reason] = []
+        first = threading.Thread(target=lambda: reasons.append(asking.fails(20.0)))
+        first.start()
+        assert came.wait(20)
+        asking.ask()
+        go_on.set()
+        first.join()
+        assert reasons == [Reason.JUDGE_ERROR]
+        assert len(server.calls) == 2
+
+
 def test_extra_fields_have_the_last_word() -> None:
     with judge_server(ok) as server:
         Asking(server, extra={"cache_prompt": True}).ask()
