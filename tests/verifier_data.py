@@ -88,9 +88,9 @@ def data_folder(folder: Path) -> Path:
         for k in range(10)
     ]
     for name, rows in answers.items():
-        _write(folder / "labelled" / f"{name}.jsonl.gz", rows)
+        write_rows(folder / "labelled" / f"{name}.jsonl.gz", rows)
     for name in MEASURED_PAIRS:
-        _write(folder / "nli" / f"{name}.jsonl.gz", [])
+        write_rows(folder / "nli" / f"{name}.jsonl.gz", [])
     kinds = ("entailment", "contradiction", "neutral", "not_entailment")
     for n, name in enumerate(("nli_fever", "nli_docnli_binary", "nli_cad_snli", "nli_mnli_taxi", "nli_climatefever",
                               "nli_fm2", "nli_fever_symmetric")):  # fmt: skip
@@ -100,11 +100,11 @@ def data_folder(folder: Path) -> Path:
             for j in range(4)
         ]
         rows.append({"premise": f"{SHARED_SENTENCE} Set {n}.", "hypothesis": "Ships came.", "label": "entailment"})
-        _write(folder / "nli" / f"{name}.jsonl.gz", rows)
+        write_rows(folder / "nli" / f"{name}.jsonl.gz", rows)
     return folder
 
 
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,32 @@ KEPT_BACK = 0.06
 NAMES, CONFLICTS = tuple(SIGNS), tuple(CONFLICT_SIGNS)
 
 
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """`shipped`: of all that was trained on. `of_folds[k]`: did not see fold k of the groups that people judged, so
+    that its readings of them are like those of an answer that nobody has seen."""
+
+    shipped: Reader
+    of_folds: Sequence[Reader]
+    state: str
+    """Names them all."""
+
+
+def networks(weights: Path, folds: Sequence[Path], folder: Path) -> Networks:
+    """Raises:
+    ModelError: a file does not fit the embedder.
+    """
+    base, tokens, encoder = read_manifest(folder).revision[:12], read_tokens(folder), load_encoder(folder, "bf16")
+    trained = [weights_file.read(path, base) for path in (weights, *folds)]
+    readers = [Reader(PackedNetwork(verifier_over(encoder, t.parameters, "bf16"), tokens)) for t in trained]
+    state = " ".join(t.digest for t in trained)
+    return Networks(readers[0], readers[1:] or readers, f"{state} {VERSION} {LEXICAL_VERSION}")
+
+
+def fold_file(fold: int | str) -> str:
+    return f"fold-{fold}.safetensors"
+
+
 def lexical_folds(data: Path) -> list[LexicalJudge]:
     """The lexical judge fitted without each fold in turn, so that its log-odds are no echo of a row's own label."""
     shipped = load_model(LEXICAL_VERSION)
@@ -87,13 +114,14 @@ def kept_back_rows(data: Path, seed: int) -> dict[str, list[Row]]:
 
 
 def example_sets(
-    rows: Mapping[str, Sequence[Row]], judges: Sequence[LexicalJudge], reader: Reader, scores: Scores
+    rows: Mapping[str, Sequence[Row]], judges: Sequence[LexicalJudge], networks: Networks, scores: Scores
 ) -> tuple[dict[str, list[Example]], dict[str, list[Example]]]:
     """By set: examples over `NAMES`, and over `CONFLICTS`."""
     support: dict[str, list[Example]] = {}
     conflict: dict[str, list[Example]] = {}
     for name, of_set in rows.items():
-        for row, features in featured(name, of_set, judges, reader, scores):
+        readers = networks.of_folds if name in corpus.LABELLED else (networks.shipped,)
+        for row, features in featured(name, of_set, judges, readers, scores):
             for target, names in ((support, NAMES), (conflict, CONFLICTS)):
                 values = np.array([[f[n] for n in names] for f in features], dtype=np.float64)
                 target.setdefault(name, []).append(Example(values, row.label, row.group, row.contradicted))
@@ -171,6 +199,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Export the verifier and fit what joins it with words.")
     parser.add_argument("--data", type=Path, required=True, help="folder with labelled/ and nli/")
     parser.add_argument("--checkpoint", type=Path, default=Path("build/verifier") / checkpoints.LATEST)
+    parser.add_argument(
+        "--folds",
+        type=Path,
+        nargs="*",
+        default=(),
+        help="checkpoints of `train --fold 0`, `--fold 1`, ...: their networks read what people judged",
+    )
     parser.add_argument("--to", type=Path, default=Path("build/verifier"), help="where the two files go")
     parser.add_argument("--sets", nargs="*", default=corpus.LABELLED, help="fit on some sets only, for a quick look")
     parser.add_argument("--rows", type=int, help="read so many rows of a set only, for a quick look")
@@ -189,16 +224,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         base = read_manifest(folder).revision[:12]
         checksum = weights_file.write(chosen.to / WEIGHTS, checkpoint.parameters, base)
         print(f"{chosen.to / WEIGHTS}: stage {checkpoint.stage}, step {checkpoint.step}, sha256 {checksum}", flush=True)
-        trained = weights_file.read(chosen.to / WEIGHTS, base)
+        of_folds = [chosen.to / fold_file(k) for k in range(len(chosen.folds))]
+        for path, source in zip(of_folds, chosen.folds, strict=True):
+            weights_file.write(path, checkpoints.load(source).parameters, base)
+        read_by = networks(chosen.to / WEIGHTS, of_folds, folder)
     except (CheckpointError, ModelError) as error:
         sys.exit(str(error))
-    encoder = load_encoder(folder, "bf16")
-    reader = Reader(PackedNetwork(verifier_over(encoder, trained.parameters, "bf16"), read_tokens(folder)))
     judges = lexical_folds(chosen.data)
     rows = {name: corpus.labelled(chosen.data, name)[: chosen.rows] for name in chosen.sets}
     rows |= {name: own[: chosen.rows] for name, own in kept_back_rows(chosen.data, chosen.seed).items()}
-    scores = opened(chosen.to / "features.jsonl", f"{trained.digest} {VERSION} {LEXICAL_VERSION}")
-    support, conflict = example_sets(rows, judges, reader, scores)
+    scores = opened(chosen.to / "features.jsonl", read_by.state)
+    support, conflict = example_sets(rows, judges, read_by, scores)
     fits = held_out(support, NAMES, SIGNS)
     shift = placed(support, fits)
     curve, threshold, line = answer_curve(support, fits, shift)

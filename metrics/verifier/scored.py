@@ -17,7 +17,7 @@ from metrics.lexical.judge import LexicalJudge
 from metrics.statements import claims_of
 from metrics.verifier.features import features_of
 from metrics.verifier.judge import question_of
-from metrics.verifier.reader import Reader
+from metrics.verifier.reader import Held, Reader
 
 BATCH = 16
 """Rows that go to the network together."""
@@ -66,11 +66,12 @@ def featured(
     name: str,
     rows: Sequence[Row],
     judges: Sequence[LexicalJudge],
-    reader: Reader,
+    readers: Sequence[Reader],
     scores: Scores,
     now: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[Row, list[Mapping[str, float]]]]:
-    """Rows with the features of their statements; a row of fold k by `judges[k]`. Rows without a claim are left out."""
+    """Rows with the features of their statements; a row of fold k by `judges[k]`, and likewise by `readers`, which may
+    be divided otherwise. Rows without a claim are left out."""
     asked = [(row, request) for row in rows if (request := request_of(row)) is not None]
     new = [(row, request) for row, request in asked if f"{name}/{row.id}" not in scores.known]
     scores.path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ def featured(
     with scores.path.open("a", encoding="utf-8") as file:
         for at in range(0, len(new), BATCH):
             batch = new[at : at + BATCH]
-            for (row, _), features in zip(batch, _features(batch, judges, reader), strict=True):
+            for (row, _), features in zip(batch, _features(batch, judges, readers), strict=True):
                 key = f"{name}/{row.id}"
                 scores.known[key] = features
                 file.write(json.dumps([key, scores.state, features]) + "\n")
@@ -92,11 +93,16 @@ def featured(
 
 
 def _features(
-    batch: Sequence[tuple[Row, JudgeRequest]], judges: Sequence[LexicalJudge], reader: Reader
+    batch: Sequence[tuple[Row, JudgeRequest]], judges: Sequence[LexicalJudge], readers: Sequence[Reader]
 ) -> list[list[Mapping[str, float]]]:
     chosen = [judges[fold_of(row.group, len(judges))] for row, _ in batch]
     studied = [judge.study(request) for judge, (_, request) in zip(chosen, batch, strict=True)]
-    readings = reader.read([question_of(request, s) for (_, request), s in zip(batch, studied, strict=True)])
+    questions = [question_of(request, s) for (_, request), s in zip(batch, studied, strict=True)]
+    readings: list[list[list[Held]]] = [[] for _ in batch]
+    for k, reader in enumerate(readers):
+        own = [i for i, (row, _) in enumerate(batch) if fold_of(row.group, len(readers)) == k]
+        for i, held in zip(own, reader.read([questions[i] for i in own]), strict=True):
+            readings[i] = held
     found = []
     for judge, (_, request), s, of_row in zip(chosen, batch, studied, readings, strict=True):
         verdicts = [judge.verdict(examined, request, s.sources) for examined in s.examined]

@@ -1,7 +1,8 @@
 """Reads the labelled sets and sentence pairs as passages with claims, and keeps apart what is measured on.
 
-Sets that the verifier is measured on are never trained on, nor is any passage that shares a sentence with them; of the
-others a tenth of the groups is kept back for looking at progress.
+No passage of a set that the verifier is measured on is made into examples, nor one that shares a sentence with them; of
+the others a tenth of the groups is kept back for looking at progress. (`people` reads those of them that may be trained
+on for the last stage, by folds.)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ MEASURED = (
     "qags", "gofigure", "falke_rank19", "summeval", "rgb_pairs", "ragtruth_qa_part", "mtrag_part", "expertqa_part",
     "summedits_part", "dialfact_small",
 )  # fmt: skip
-"""Labelled sets that no encoder is trained on."""
+"""Labelled sets that no examples are made of."""
 MEASURED_PAIRS = ("nli_ocnli_zh",)
 KEPT_BACK = 10
 """One group in so many is kept back."""
@@ -113,21 +115,20 @@ def digest(text: str) -> str:
 @lru_cache(maxsize=4)
 def measured_sentences(data: Path) -> frozenset[str]:
     """Keys of all sentences of the contexts that the verifier is measured on."""
-    found: set[str] = set()
-    for name in MEASURED:
-        for raw in labelled(data, name):
-            for context in raw.get("contexts") or ():
-                found.update(_keys(context))
-    for name in MEASURED_PAIRS:
-        for raw in pairs(data, name):
-            found.update(_keys(raw["premise"]))
-    return frozenset(found)
+    contexts = (c for name in MEASURED for raw in labelled(data, name) for c in raw.get("contexts") or ())
+    premises = (raw["premise"] for name in MEASURED_PAIRS for raw in pairs(data, name))
+    return keys_of(chain(contexts, premises))
 
 
 def unmeasured(data: Path, passages: Iterable[Passage]) -> list[Passage]:
     """The passages that share no sentence with anything measured on."""
     known = measured_sentences(data)
     return [p for p in passages if known.isdisjoint(_keys(p.text))]
+
+
+def keys_of(texts: Iterable[str]) -> frozenset[str]:
+    """What tells that another text has a sentence of these in it."""
+    return frozenset(chain.from_iterable(map(_keys, texts)))
 
 
 _LETTERS = re.compile(r"[\W_]+")

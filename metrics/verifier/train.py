@@ -22,15 +22,17 @@ from safetensors import safe_open
 from torch import Tensor
 
 from metrics.encoder import Encoder, load_encoder
+from metrics.lexical.corpus import fold_of
 from metrics.model_files import ModelError
 from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
 from metrics.tokens import Tokens, read_tokens
-from metrics.verifier import checkpoints, examples
+from metrics.verifier import checkpoints, examples, people
 from metrics.verifier.checkpoints import Checkpoint, CheckpointError
 from metrics.verifier.learning import TOKEN_SHARE, loss, rate
 from metrics.verifier.network import Verifier, assemble, initial, read, rounded
 from metrics.verifier.progress import kept_back_figures
+from metrics.verifier.sources import Passage
 from metrics.verifier.tokenised import Labelled, lesson, steps, tokenised
 
 BUDGET = 3072
@@ -44,13 +46,16 @@ REPORT = 20
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`share` of `examples.SHARES`; `peak` learning rate."""
+    """`share` of `examples.SHARES`; `peak` learning rate; how often claims that `people` judged are gone through."""
 
     share: float
     peak: float
+    people: int = 0
 
 
-STAGES = (Stage(0.4, 1.5e-4), Stage(1.6, 1.2e-4), Stage(1.6, 1.0e-4))
+STAGES = (Stage(0.4, 1.5e-4), Stage(1.6, 1.2e-4), Stage(1.6, 1.0e-4), Stage(0.15, 6e-5, people=2))
+FOLDS = 2
+"""Parts of the groups that people judged, to measure on what the network of the other parts did not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,11 @@ class Run:
     stop: Callable[[], bool]
     now: Callable[[], float] = time.monotonic
     stages: Sequence[Stage] = STAGES
+    fold: int | None = None
+    """Of `FOLDS`: its groups are left out of what people judged. None: nothing is."""
+
+    def left_out(self, group: str) -> bool:
+        return self.fold is not None and fold_of(group, FOLDS) == self.fold
 
 
 def run_stage(run: Run, base: Base, start: Checkpoint | None) -> Checkpoint | None:
@@ -132,7 +142,7 @@ def run_stage(run: Run, base: Base, start: Checkpoint | None) -> Checkpoint | No
     number, at, spent = (start.stage, start.step, start.seconds) if start else (0, 0, 0.0)
     stage = run.stages[number]
     print(f"stage {number + 1} of {len(run.stages)}: reading the data", flush=True)
-    rows = tokenised(examples.stage(run.data, run.seed + number, stage.share), base.tokens)
+    rows = tokenised(_passages(run, number, base.tokens), base.tokens)
     order = steps(rows, BUDGET, run.seed + number)
     plan = plan_of(run.seed, stage, rows)
     trainer = Trainer(base, stage, start.parameters if start else _fresh(base, run.seed), len(order))
@@ -168,6 +178,15 @@ def run_stage(run: Run, base: Base, start: Checkpoint | None) -> Checkpoint | No
     return done
 
 
+def _passages(run: Run, number: int, tokens: Tokens) -> list[Passage]:
+    stage = run.stages[number]
+    found = examples.stage(run.data, run.seed + number, stage.share)
+    if stage.people:
+        judged = people.passages(run.data, lambda texts: [len(ids) for ids in tokens.cut(texts)], run.left_out)
+        found += judged * stage.people
+    return found
+
+
 def _fresh(base: Base, seed: int) -> dict[str, Tensor]:
     return initial(base.tensors, base.encoder.network, seed)
 
@@ -186,6 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with labelled/ and nli/")
     parser.add_argument("--out", type=Path, default=Path("build/verifier"), help="where checkpoints go")
     parser.add_argument("--stages", type=int, default=len(STAGES), help="stop after so many stages")
+    parser.add_argument("--fold", type=int, choices=range(FOLDS), help="leave these groups out of what people judged")
     parser.add_argument("--seed", type=int, default=20261130)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--checkpoint-minutes", type=float, default=4.0)
@@ -195,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not (chosen.data / name).is_dir():
             parser.error(f"{chosen.data} has no folder {name}: give --data the folder of the labelled sets")
     torch.set_num_threads(chosen.threads)
-    run = Run(chosen.data, chosen.out, chosen.seed, chosen.checkpoint_minutes, asked_to_stop())
+    run = Run(chosen.data, chosen.out, chosen.seed, chosen.checkpoint_minutes, asked_to_stop(), fold=chosen.fold)
     try:
         base = load_base(ready_model(chosen.models_dir, BASE))
         checkpoint = checkpoints.latest(run.out)

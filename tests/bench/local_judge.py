@@ -22,34 +22,31 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from metrics.encoder import load_encoder
 from metrics.event import Chunk
 from metrics.judge import Judgement, JudgeRequest, Statement
 from metrics.lexical import corpus
 from metrics.lexical.corpus import Row, fold_of
-from metrics.lexical.features import VERSION as LEXICAL_VERSION
 from metrics.lexical.fit import FOLDS, Fitted, balanced_accuracy, fit, held_out, placed
 from metrics.lexical.judge import LexicalJudge
 from metrics.model_files import read_manifest
 from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
-from metrics.tokens import read_tokens
 from metrics.verifier import weights_file
 from metrics.verifier.calibration import Curve
-from metrics.verifier.features import SIGNS, VERSION
+from metrics.verifier.features import SIGNS
 from metrics.verifier.fit import (
     NAMES,
+    Networks,
     answer_curve,
     conflict_fit,
     example_sets,
+    fold_file,
     joined_of,
     kept_back_rows,
     lexical_folds,
+    networks,
 )
 from metrics.verifier.judge import LocalJudge
-from metrics.verifier.loading import verifier_over
-from metrics.verifier.packed import PackedNetwork
-from metrics.verifier.reader import Reader
 from metrics.verifier.scored import Scores, featured, opened
 from metrics.verifier.sources import pairs
 from tests.bench.chinese_pairs import TAX, minimal_pairs
@@ -169,7 +166,7 @@ class Study:
 
     base: str
     digest: str
-    reader: Reader
+    networks: Networks
     scores: Scores
     shipped: LexicalJudge
     judges: Sequence[LexicalJudge]
@@ -183,8 +180,9 @@ class Study:
 
     def read(self, name: str, rows: Sequence[Row]) -> list[tuple[Row, list[Mapping[str, float]]]]:
         """Rows with their features, by words whose fit saw no group of the row's fold."""
-        judges = self.judges if name in corpus.LABELLED else [self.shipped]
-        return list(featured(name, rows, judges, self.reader, self.scores))
+        if name in corpus.LABELLED:
+            return list(featured(name, rows, self.judges, self.networks.of_folds, self.scores))
+        return list(featured(name, rows, [self.shipped], [self.networks.shipped], self.scores))
 
     def probability(self, name: str, row: Row, features: Sequence[Mapping[str, float]]) -> float:
         """That the whole answer is faithful; by the fit that saw no group of the row's fold."""
@@ -204,20 +202,19 @@ def study(network: Path, data: Path, rows: int | None = None, sets: Sequence[str
     folder = ready_model(default_dir(os.environ), BASE)
     base = read_manifest(folder).revision[:12]
     trained = weights_file.read(network, base)
-    reader = Reader(
-        PackedNetwork(verifier_over(load_encoder(folder, "bf16"), trained.parameters, "bf16"), read_tokens(folder))
-    )
-    scores = opened(network.parent / "features.jsonl", f"{trained.digest} {VERSION} {LEXICAL_VERSION}")
+    folds = sorted(network.parent.glob(fold_file("*")))
+    read_by = networks(network, folds, folder)
+    scores = opened(network.parent / "features.jsonl", read_by.state)
     judges = lexical_folds(data)
     fitted_on = {name: sampled(corpus.labelled(data, name), rows) for name in corpus.LABELLED if name in sets}
     fitted_on |= {name: sampled(own, rows) for name, own in kept_back_rows(data, 20261130).items()}
-    support, conflict = example_sets(fitted_on, judges, reader, scores)
+    support, conflict = example_sets(fitted_on, judges, read_by, scores)
     fits = held_out(support, NAMES, SIGNS)
     shift, whole = placed(support, fits), fit(support, NAMES, SIGNS)
     curve, threshold, line = answer_curve(support, fits, shift)
     return Study(
-        base, trained.digest, reader, scores, LexicalJudge(), judges, fits, shift, whole, conflict_fit(conflict), curve,
-        threshold, line,
+        base, trained.digest, read_by, scores, LexicalJudge(), judges, fits, shift, whole, conflict_fit(conflict),
+        curve, threshold, line,
     )  # fmt: skip
 
 
@@ -248,7 +245,7 @@ def main() -> None:
             print(line_of(f"**{name}**", together, rng))
     print(found.line)
     model = joined_of(found.whole, found.shift, found.conflict, found.curve, found.threshold)
-    judge = LocalJudge(found.shipped, found.reader, model, f"{found.base}/{found.digest}")
+    judge = LocalJudge(found.shipped, found.networks.shipped, model, f"{found.base}/{found.digest}")
     for passage, statement in TAX:
         request = JudgeRequest(None, (Statement(statement, 0, len(statement)),), (Chunk(passage),))
         (judgement,) = judge.judge([request])

@@ -360,7 +360,7 @@ def test_features_are_kept_so_that_a_fit_can_go_on(judge: LocalJudge, reader: Re
         Labelled(str(k), (passage(k),), f"It is open. {200 + 7 * k} people visit it.", k % 2, str(k)) for k in range(5)
     ]
     path = tmp_path / "features.jsonl"
-    first = list(featured("s", rows, [judge.lexical], reader, opened(path, "state")))
+    first = list(featured("s", rows, [judge.lexical], [reader], opened(path, "state")))
     with path.open("a") as file:
         file.write('["s/9", "sta')  # cut off by a kill
 
@@ -368,7 +368,7 @@ def test_features_are_kept_so_that_a_fit_can_go_on(judge: LocalJudge, reader: Re
         def read(self, questions: Sequence[Question]) -> list[list[list[Held]]]:
             raise AssertionError("everything is known")
 
-    again = list(featured("s", rows, [judge.lexical], Never(reader.network), opened(path, "state")))
+    again = list(featured("s", rows, [judge.lexical], [Never(reader.network)], opened(path, "state")))
     assert again == first
     assert all(len(features) == 2 for _, features in first)
     assert opened(path, "other").known == {}
