@@ -198,20 +198,15 @@ def load_embedder(settings: Embedding, count: Count) -> Loaded:
 
 
 def _packaged(settings: Embedding, count: Count) -> Loaded:
+    from metrics.embedding_precision import best_precision
     from metrics.encoder import load_encoder
-    from metrics.precision import chosen
     from metrics.tokens import read_tokens
 
     folder = ready_model(models_dir(settings), settings.model, settings.revision)
     manifest = read_manifest(folder)
     tokens = read_tokens(folder)
     if settings.precision == "auto":
-        choice = chosen(folder, tokens)
-        precision = choice.precision
-        why = "; ".join(
-            f"{t.precision} {t.tokens_per_second:.0f} tokens/s, cosines within {t.difference:.1e}"
-            for t in choice.trials
-        )
+        precision, why = best_precision(folder, tokens)
     else:
         precision, why = settings.precision, "by settings"
     network = load_encoder(folder, precision)

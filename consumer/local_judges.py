@@ -11,6 +11,7 @@ from consumer.judge_settings import Judge as JudgeSettings
 from consumer.local_models import models_dir
 from consumer.settings import Embedding
 from metrics.embedding import LocalEmbedder
+from metrics.embedding_precision import best_precision
 from metrics.encoder import Encoder
 from metrics.foreign_model import content_revision
 from metrics.lexical.judge import LexicalJudge
@@ -25,7 +26,7 @@ from metrics.tokens import read_tokens
 from metrics.verifier.foreign_nli import PLAIN, load_nli
 from metrics.verifier.joined import Joined
 from metrics.verifier.judge import LocalJudge
-from metrics.verifier.precision import chosen as quickest
+from metrics.verifier.precision import comparison
 from metrics.verifier.reader import Embed, Opinions, Reader
 from metrics.verifier.shipped import Base, Shipped, base_in, over, proven, read_shipped
 from metrics.verifier.shipped_files import NAME
@@ -73,7 +74,12 @@ def _shipped(embedding: Embedding, model: Embedder | None) -> tuple[Opinions, Jo
     folder = _base_folder(embedding, shipped)
     wanted = embedding.precision
     if wanted == "auto":
-        wanted = quickest(folder, shipped.trained.digest, partial(over, shipped.trained, base))
+        made = comparison(partial(over, shipped.trained, base))
+        wanted, trials = chosen(folder, f"verifier {shipped.trained.digest}", made)
+        for trial in trials:
+            log.info(
+                "verifier in %s: %.2f s, probabilities within %.1e", trial.precision, trial.seconds, trial.difference
+            )
     network, precision = proven(shipped.trained, base, wanted, lambda: base_in(folder, "fp32"))
     log.info(
         "verifier: %s over %s@%s, %s, known pairs right", shipped.sha256[:12], BASE, shipped.trained.base, precision
@@ -92,7 +98,7 @@ def _shared(model: Embedder | None, shipped: Shipped) -> Base | None:
 def _own_base(embedding: Embedding, shipped: Shipped) -> Base:
     folder = _base_folder(embedding, shipped)
     precision = embedding.precision
-    return base_in(folder, chosen(folder, read_tokens(folder)).precision if precision == "auto" else precision)
+    return base_in(folder, best_precision(folder, read_tokens(folder))[0] if precision == "auto" else precision)
 
 
 def _base_folder(embedding: Embedding, shipped: Shipped) -> Path:

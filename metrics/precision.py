@@ -1,4 +1,4 @@
-"""Which precision a model runs in here: measured once for speed and agreement with float32, then remembered."""
+"""Which precision a model runs in here: the quickest that says nearly what float32 says; measured, then remembered."""
 
 from __future__ import annotations
 
@@ -8,108 +8,106 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 import torch
 
-from metrics.embedding import Network
-from metrics.encoder import Precision, load_encoder
-from metrics.self_test import AGREEMENT
-from metrics.tokens import Tokens
+from metrics.encoder import Precision
 
 log = logging.getLogger(__name__)
 
 FILE = "precision.json"
-LARGEST_DIFFERENCE = 5e-4
-"""Between a cosine at this precision and in float32, over all pairs of the self-test."""
 LEAST_GAIN = 1.10
 ROUNDS = 3
 CANDIDATES: tuple[Precision, ...] = ("bf16", "int8")
 Clock = Callable[[], float]
+Model = TypeVar("Model")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Generic[Model, Answer]):
+    """How two precisions of a model are told apart.
+
+    `make` gives the model in a precision, `said` what it says of fixed texts, `apart` how far two such answers lie
+    apart (infinite where one is not finite): at most `most_apart` is agreement. `work` is what is timed.
+    """
+
+    make: Callable[[Precision], Model]
+    said: Callable[[Model], Answer]
+    apart: Callable[[Answer, Answer], float]
+    most_apart: float
+    work: Callable[[Model], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One precision on the self-test: tokens a second, and the largest difference of a cosine from float32's, also when
-    a text is encoded alone."""
+    """One precision: the seconds that the work took at best, and how far its answer lies from float32's."""
 
     precision: Precision
-    tokens_per_second: float
+    seconds: float
     difference: float
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    precision: Precision
-    trials: tuple[Trial, ...]
+def choose(trials: Sequence[Trial], most_apart: float) -> Precision:
+    """The quickest that agrees, if it is more than a tenth quicker than float32; else float32.
 
-
-def choose(trials: Sequence[Trial]) -> Precision:
-    """The fastest precision that agrees with float32 and is more than a tenth faster; else float32.
-
-    >>> choose([Trial("fp32", 100, 0), Trial("bf16", 190, 3e-4), Trial("int8", 300, 2e-2)])
+    >>> choose([Trial("fp32", 1.0, 0.0), Trial("bf16", 0.6, 0.001), Trial("int8", 0.4, 0.2)], 0.03)
     'bf16'
-    >>> choose([Trial("fp32", 100, 0), Trial("bf16", 105, 3e-4)])
+    >>> choose([Trial("fp32", 1.0, 0.0), Trial("bf16", 0.95, 0.001)], 0.03)
     'fp32'
     """
     exact = next(trial for trial in trials if trial.precision == "fp32")
-    fit = [
-        t
-        for t in trials
-        if t.difference < LARGEST_DIFFERENCE and t.tokens_per_second > LEAST_GAIN * exact.tokens_per_second
-    ]
-    return max(fit, key=lambda t: t.tokens_per_second).precision if fit else "fp32"
+    fit = [t for t in trials if t.difference <= most_apart and t.seconds * LEAST_GAIN < exact.seconds]
+    return min(fit, key=lambda t: t.seconds).precision if fit else "fp32"
 
 
-def chosen(folder: Path, tokens: Tokens, now: Clock = time.perf_counter) -> Choice:
-    """The remembered choice for this processor, torch and thread count; measured and remembered where there is none."""
-    key = machine()
-    choices = remembered(folder / FILE)
-    with contextlib.suppress(KeyError, TypeError):
+def chosen(
+    folder: Path, name: str, comparison: Comparison[Model, Answer], now: Clock = time.perf_counter
+) -> tuple[Precision, tuple[Trial, ...]]:
+    """The choice for the model of this name on this machine, and the trials behind it; kept in `folder`."""
+    key = f"{name} {machine()}"
+    choices = _remembered(folder / FILE)
+    with contextlib.suppress(KeyError, TypeError, StopIteration):
         known: Any = choices[key]
-        return Choice(known["precision"], tuple(Trial(**trial) for trial in known["trials"]))
-    trials = measure(folder, tokens, now)
-    choice = Choice(choose(trials), trials)
-    remember(folder / FILE, choices | {key: asdict(choice)})
-    return choice
+        trials = tuple(Trial(**trial) for trial in known)
+        return choose(trials, comparison.most_apart), trials
+    trials = measured(comparison, now)
+    _remember(folder / FILE, choices | {key: [asdict(trial) for trial in trials]})
+    return choose(trials, comparison.most_apart), trials
 
 
-def measure(folder: Path, tokens: Tokens, now: Clock = time.perf_counter) -> tuple[Trial, ...]:
-    """Every precision on the self-test's texts, float32 first. A precision that this torch cannot do is left out."""
-    pieces = [[*tokens.before, *ids[: tokens.limit - 8], *tokens.after] for ids in tokens.cut(AGREEMENT)]
-    networks: dict[Precision, Network] = {"fp32": load_encoder(folder, "fp32")}
-    vectors = {"fp32": networks["fp32"].encode(pieces)}
-    differences = {"fp32": 0.0}
+def measured(comparison: Comparison[Model, Answer], now: Clock = time.perf_counter) -> tuple[Trial, ...]:
+    """Every precision on the same texts, float32 first. What this torch cannot do is left out."""
+    models: dict[Precision, Model] = {"fp32": comparison.make("fp32")}
+    exact = comparison.said(models["fp32"])
+    apart = {"fp32": 0.0}
     for precision in CANDIDATES:
         try:
-            candidate = load_encoder(folder, precision)
-            vectors[precision] = candidate.encode(pieces)
-            alone = np.concatenate([candidate.encode([piece]) for piece in pieces[::3]])
+            model = comparison.make(precision)
+            apart[precision] = comparison.apart(comparison.said(model), exact)
         except (RuntimeError, NotImplementedError, AttributeError) as error:
-            log.info("precision %s is not to be had here: %s", precision, str(error).splitlines()[0])
+            first_line = str(error).partition("\n")[0] or type(error).__name__
+            log.info("precision %s is not to be had here: %s", precision, first_line)
             continue
-        networks[precision] = candidate
-        differences[precision] = max(_apart(vectors[precision], vectors["fp32"]), _apart(alone, vectors["fp32"][::3]))
-    seconds = dict.fromkeys(networks, float("inf"))
-    for _ in range(ROUNDS):  # in turn, and the best of each: other work on the machine slows a run, never speeds it up
-        for precision, network in networks.items():
+        models[precision] = model
+    seconds = _timed(models, comparison.work, now)
+    return tuple(Trial(precision, seconds[precision], apart[precision]) for precision in models)
+
+
+def _timed(models: Mapping[Precision, Model], work: Callable[[Model], object], now: Clock) -> dict[Precision, float]:
+    """In turn, and the best of each: other work on the machine slows a run, never speeds it up."""
+    seconds = dict.fromkeys(models, float("inf"))
+    for _ in range(ROUNDS):
+        for precision, model in models.items():
             started = now()
-            network.encode(pieces)
+            work(model)
             seconds[precision] = min(seconds[precision], max(now() - started, 1e-9))
-    total = sum(map(len, pieces))
-    return tuple(Trial(precision, total / seconds[precision], differences[precision]) for precision in networks)
-
-
-def _apart(vectors: npt.NDArray[np.float32], reference: npt.NDArray[np.float32]) -> float:
-    """The largest difference of a cosine; infinite where one is not finite."""
-    difference = np.abs(vectors @ vectors.T - reference @ reference.T)
-    return float(difference.max()) if np.isfinite(difference).all() else float("inf")
+    return seconds
 
 
 def machine() -> str:
@@ -123,7 +121,7 @@ def machine() -> str:
     return f"cpu-{digest} torch-{torch.__version__} threads-{torch.get_num_threads()}"
 
 
-def remembered(path: Path) -> dict[str, object]:
+def _remembered(path: Path) -> dict[str, object]:
     """The choices that are kept in a file; none where it is absent or damaged."""
     try:
         found = orjson.loads(path.read_bytes())
@@ -132,7 +130,7 @@ def remembered(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def remember(path: Path, choices: dict[str, object]) -> None:
+def _remember(path: Path, choices: dict[str, object]) -> None:
     """Where it cannot be written, the next start measures anew."""
     working = path.with_name(f"{path.name}.{os.getpid()}")
     try:

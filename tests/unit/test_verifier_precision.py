@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from metrics.encoder import Precision
-from metrics.verifier.precision import MEAN_DIFFERENCE, chosen, measured
+from metrics.precision import chosen, measured
+from metrics.verifier.precision import MEAN_DIFFERENCE, comparison
 from metrics.verifier.reader import Asked, Opinion
 
 
@@ -43,23 +44,25 @@ class Making:
 
     def __init__(self, **networks: tuple[float, float]) -> None:
         self.clock, self.made = Clock(), list[str]()
+        self.error = "no such instruction\nat line 1"
         self._networks = networks
 
     def __call__(self, precision: Precision) -> Network:
         self.made.append(precision)
         if precision not in self._networks:
-            raise RuntimeError("no such instruction\nat line 1")
+            raise RuntimeError(self.error)
         return Network(self.clock, *self._networks[precision])
 
 
 def best(folder: Path, making: Making) -> str:
-    return chosen(folder, "abc", making, making.clock)
+    precision, _ = chosen(folder, "abc", comparison(making), making.clock)
+    return precision
 
 
 def test_the_quickest_that_agrees(tmp_path: Path) -> None:
     making = Making(fp32=(3.0, 0.0), bf16=(2.0, 0.001), int8=(1.0, 0.01))
     assert best(tmp_path, making) == "int8"
-    trials = {t.precision: t for t in measured(making, making.clock)}
+    trials = {t.precision: t for t in measured(comparison(making), making.clock)}
     assert trials["int8"].seconds == 1.0
     assert abs(trials["int8"].difference - 0.02 / 3) < 1e-9
 
@@ -71,6 +74,9 @@ def test_what_differs_is_not_taken_however_quick(tmp_path: Path) -> None:
 
 def test_what_the_processor_lacks_is_left_out(tmp_path: Path) -> None:
     assert best(tmp_path, Making(fp32=(3.0, 0.0), bf16=(2.0, 0.0))) == "bf16"
+    silent = Making(fp32=(3.0, 0.0))
+    silent.error = ""
+    assert best(tmp_path / "silent", silent) == "fp32"
 
 
 def test_the_choice_is_remembered_for_these_weights_and_this_machine(tmp_path: Path) -> None:
@@ -79,7 +85,7 @@ def test_the_choice_is_remembered_for_these_weights_and_this_machine(tmp_path: P
     again = Making(fp32=(3.0, 0.0))
     assert best(tmp_path, again) == "int8"
     assert again.made == []
-    assert chosen(tmp_path, "other weights", again, again.clock) == "fp32"
-    for damaged in (b"", b"[]", b'{"verifier abc": 1}'):
+    assert chosen(tmp_path, "other weights", comparison(again), again.clock)[0] == "fp32"
+    for damaged in (b"", b"[]", b'{"abc": 1}'):
         (tmp_path / "precision.json").write_bytes(damaged)
         assert best(tmp_path, Making(fp32=(3.0, 0.0))) == "fp32"
