@@ -64,7 +64,7 @@ class CachedEmbedder:
         remote: RedisVectors | None,
         count_memory: Callable[[str, int], None],
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._precision = precision
         self._memory = memory
         self._remote = remote
@@ -74,11 +74,11 @@ class CachedEmbedder:
 
     @property
     def identity(self) -> str:
-        return self._inner.identity
+        return self.inner.identity
 
     @property
     def dimension(self) -> int:
-        return self._inner.dimension
+        return self.inner.dimension
 
     def embed(self, texts: Sequence[Text]) -> list[Vector | Unscored]:
         """Raises: what the embedder behind it raises; nothing of Redis."""
@@ -86,7 +86,7 @@ class CachedEmbedder:
         known: dict[Text, Vector | Unscored] = {}
         if blank:
             # Nothing to look up: there must never be an entry for it. The embedder says what it is.
-            known |= zip(blank, self._inner.embed(blank), strict=True)
+            known |= zip(blank, self.inner.embed(blank), strict=True)
         identity = self.identity
         wanted = (text for text in dict.fromkeys(texts) if text not in known)
         keys = {text: cache_key(identity, self._precision, text) for text in wanted}
@@ -135,7 +135,7 @@ class CachedEmbedder:
             results |= self._remote.read(list(wanted), self.dimension)
         rest = [key for key in wanted if key not in results]
         fresh: dict[bytes, Vector] = {}
-        for key, result in zip(rest, self._inner.embed([wanted[key] for key in rest]) if rest else [], strict=True):
+        for key, result in zip(rest, self.inner.embed([wanted[key] for key in rest]) if rest else [], strict=True):
             results[key] = result
             if not isinstance(result, Unscored):
                 result.setflags(write=False)

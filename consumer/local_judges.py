@@ -134,8 +134,12 @@ def forgiving(embedder: Embedder) -> Embed:
     def embed(texts: Sequence[Text]) -> Sequence[Vector | Unscored]:
         try:
             return embedder.embed(texts)
-        except Exception:
-            log.exception("embedding windows of long contexts failed; they are narrowed by words alone")
+        except Exception as error:
+            log.warning(
+                "embedding windows of long contexts failed, words alone narrow them: %r",
+                error,
+                exc_info=log.isEnabledFor(logging.DEBUG),
+            )
             return [Unscored(Reason.EMBEDDER_ERROR)] * len(texts)
 
     return embed

@@ -103,8 +103,8 @@ def _unrelated(passages: Sequence[Passage], rng: random.Random) -> list[Passage]
         k = rng.randrange(len(passages))
         said = rng.choice(passages[k].claims)
         apart = k != at and not set(names_of(said.text)) & set(names_of(passage.text))
-        claims = (*passage.claims, Claim(said.text, NOT_FOUND)) if apart and rng.random() < UNRELATED else ()
-        found.append(replace(passage, claims=claims or passage.claims))
+        strange = (Claim(said.text, NOT_FOUND),) if apart and rng.random() < UNRELATED else ()
+        found.append(replace(passage, claims=(*passage.claims, *strange)))
     return found
 
 

@@ -19,8 +19,8 @@ _NOUN = (
     r"(?:国家|國家|城市|地区|地區|公司|大学|大學|学校|學校|组织|組織|民族|语言|語言|省份|行政区|行政區|球队|球隊|人物|作品|"
     r"朝代|時期|时期|月份|年份|国|國|人|省|市|县|縣|州|岛|島|河|山|队|隊)"
 )
-"""What a question asks for by its kind, so that the answer stands in its place."""
 _PLACE = re.compile(rf"{_TIME}|{_WHO}|{_WHERE}|{_KIND}{_NOUN}|{_COUNT}")
+"""What a question asks for by its kind, so that the answer stands in its place."""
 _AT_END = re.compile(rf"(?:{_KIND}|什[么麼])[^，,、；;是有的]{{0,8}}$")
 _NOT_SHORT = re.compile(
     r"为什[么麼]|為什[么麼]|为何|為何|怎[么麼样樣]|如何|为甚|為甚|原因|目的|区别|區別|[吗嗎]$|是否|多[长長久大高远遠]"

@@ -10,6 +10,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from consumer.cache import CachedEmbedder
 from consumer.case_file import decode_case
 from consumer.cli import group
 from consumer.doctor import check_judge
@@ -74,7 +75,8 @@ def test_embedder_and_verifier_have_one_word_table(evaluator: Evaluator) -> None
     judge = evaluator.judge
     assert isinstance(judge, LocalJudge)
     assert isinstance(judge.reader.network, PackedNetwork)
-    embedder = evaluator.embedder._inner  # type: ignore[attr-defined]
+    assert isinstance(evaluator.embedder, CachedEmbedder)
+    embedder = evaluator.embedder.inner
     assert isinstance(embedder, LocalEmbedder)
     assert isinstance(embedder.network, Encoder)
     assert judge.reader.network.verifier.base is embedder.network.weights
