@@ -108,6 +108,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(kafka: str) -> None:
     assert "groundwatch topics create" in missing.output
 
 
+@pytest.mark.full
 def test_a_broker_that_is_away_is_one_line() -> None:
     result = asked(ScoreLog("127.0.0.1:1"), "--before", "4h", "--after", "2h")
     assert result.exit_code == 1

@@ -60,6 +60,7 @@ def test_a_wrong_number_is_flagged_by_the_judge(kafka: str) -> None:
     assert case.statements[0].label == "contradicted"
 
 
+@pytest.mark.full
 def test_a_judge_that_hangs_holds_up_nothing(kafka: str) -> None:
     """Field case 28, invariant 8: every event ends, with other scores, and none waits for more than one timeout."""
     judge = {"timeout_seconds": 8.0, "concurrency": 4, "waiting": 4}

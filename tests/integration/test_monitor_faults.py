@@ -247,6 +247,7 @@ def test_the_deadline_bounds_reading_back_and_the_windows_say_what_is_there(kafk
     assert filled_ratio(rebuilt.spans[0], 3600.0, time.time(), time.time()) < 0.01
 
 
+@pytest.mark.full
 def test_without_a_broker_reading_back_ends_at_the_deadline() -> None:
     log = ScoreLog("127.0.0.1:9")
     began = time.monotonic()

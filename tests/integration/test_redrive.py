@@ -149,6 +149,7 @@ def test_a_broken_form_is_dead_lettered_mapped_redriven_and_scored_under_its_fir
     assert all(r.headers["tenant"] == b"a" for r in redriven(settings))
 
 
+@pytest.mark.full
 def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
     settings = test_settings(kafka)
     create_topics(settings, 20)

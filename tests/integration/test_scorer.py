@@ -83,6 +83,7 @@ def test_bad_records_are_dead_lettered_with_their_place_and_the_rest_goes_on(kaf
     assert by_offset[17].headers["groundwatch-reason"] == b"missing:answer"
 
 
+@pytest.mark.full
 def test_an_event_whose_output_is_not_acknowledged_is_read_again(kafka: str) -> None:
     """Field case 13: event 5 of 10 blocks in the scorer, which is then stopped: a restart begins at 5."""
     settings = test_settings(kafka, scorer={"batch_events": 1, "shutdown_seconds": 2.0})
