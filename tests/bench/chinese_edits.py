@@ -19,9 +19,9 @@ LONGEST = 330
 """Characters of a passage."""
 _NUMBER = re.compile(r"\d+")
 _HAS_NOT = re.compile("(?<![并未是])(?:不(?!同|断|過|过|少|仅|僅|久|得|足)|没有|沒有)")
-_VERB = re.compile(
-    "(?<=[\u4e00-\u9fff])(可以|能夠|能够|必須|必须|允許|允许|需要|屬於|属于|包括|參加|参加|支持|獲得|获得)"
-)
+_WILL = "可以|能夠|能够|必須|必须|允許|允许|需要|屬於|属于|包括|支持"
+_DID = "參加|参加|獲得|获得"
+_VERB = re.compile(f"(?<=[\u4e00-\u9fff])(?:({_WILL})|{_DID})")
 
 
 def edited_pairs(data: Path, count: int, seed: int = 20261130) -> list[MinimalPair]:
@@ -65,9 +65,7 @@ def _negation(sentence: str, _passage: str, _answers: Sequence[str], _rng: rando
         gone = "有" if "有" in match[0] else ""
         return sentence[: match.start()] + gone + sentence[match.end() :]
     if match := _VERB.search(sentence):
-        return (
-            sentence[: match.start()] + ("沒有" if match[0] in "獲得获得參加参加" else "不") + sentence[match.start() :]
-        )
+        return sentence[: match.start()] + ("不" if match[1] else "没有") + sentence[match.start() :]
     return None
 
 

@@ -50,6 +50,7 @@ from metrics.verifier.fit import (
 from metrics.verifier.judge import LocalJudge
 from metrics.verifier.scored import Scores, featured, opened
 from metrics.verifier.sources import pairs
+from tests.bench.chinese_edits import edited_pairs
 from tests.bench.chinese_pairs import TAX, minimal_pairs
 from tests.bench.judges import SETS, auroc
 from tests.services import SHARED
@@ -114,8 +115,8 @@ def sampled(rows: Sequence[Row], most: int | None) -> list[Row]:
     return list(rows) if most is None or len(rows) <= most else random.Random(1).sample(list(rows), most)
 
 
-def chinese_inference(data: Path, most: int) -> list[Row]:
-    raw = list(pairs(data, "nli_ocnli_zh"))
+def chinese_inference(data: Path, name: str, most: int) -> list[Row]:
+    raw = list(pairs(data, name))
     rows = []
     for k, r in enumerate(raw):
         group = hashlib.sha256(r["premise"].encode()).hexdigest()
@@ -130,6 +131,14 @@ def minimal_rows(count: int) -> list[Row]:
         for label, text in ((1, pair.true), (0, pair.false)):
             rows.append(Row(f"{k}-{label}", (pair.passage,), text, label, str(k), whole=True))
     return rows
+
+
+def edited_rows(data: Path, count: int) -> list[Row]:
+    return [
+        Row(f"{k}-{label}", (pair.passage,), text, label, str(k), whole=True)
+        for k, pair in enumerate(edited_pairs(data, count))
+        for label, text in ((1, pair.true), (0, pair.false))
+    ]
 
 
 def scored_by(
@@ -239,7 +248,9 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     found = study(chosen.network, chosen.data, chosen.rows, chosen.sets)
     rows = {name: sampled(corpus.labelled(chosen.data, name), chosen.rows) for name in chosen.sets}
-    rows["nli_ocnli_zh"], rows["chinese minimal pairs"] = chinese_inference(chosen.data, 1000), minimal_rows(240)
+    rows["nli_ocnli_zh"] = chinese_inference(chosen.data, "nli_ocnli_zh", 1000)
+    rows["nli_csnli_cmnli_zh"] = chinese_inference(chosen.data, "nli_csnli_cmnli_zh", 1000)
+    rows["chinese edits"], rows["chinese minimal pairs"] = edited_rows(chosen.data, 80), minimal_rows(240)
     rng = np.random.default_rng(20261130)
     print(
         "| set | n | words | network | joined | joined − words | balanced accuracy |",
