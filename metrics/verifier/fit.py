@@ -1,8 +1,8 @@
 """Export a trained network and fit what joins it with words: `python -m metrics.verifier.fit --data DATA`.
 
-Reads a checkpoint of `metrics.verifier.train`, writes verifier.safetensors (8 bits) and joined.json into `--to`. All
-fits are by groups of the sets that may be trained on, which the network never saw; every figure that is printed comes
-from rows of a fold that the fit did not see.
+Reads checkpoints of `metrics.verifier.train`, writes verifier.safetensors (8 bits) and joined.json into `--to`. All
+fits are by groups of the sets that may be trained on, each read by a network that did not see the group; every figure
+that is printed comes from rows of a fold that the fit did not see either.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ NAMES, CONFLICTS = tuple(SIGNS), tuple(CONFLICT_SIGNS)
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """`shipped`: of all that was trained on. `of_folds[k]`: did not see fold k of the groups that people judged, so
-    that its readings of them are like those of an answer that nobody has seen."""
+    """`of_folds[k]` did not see fold k of the groups that people judged, so that its readings of them are like those of
+    an answer that nobody has seen; `shipped` is the mean of their weights."""
 
     shipped: Reader
     of_folds: Sequence[Reader]
@@ -198,13 +198,12 @@ def report(sets: Mapping[str, Sequence[Example]], fits: Sequence[Fitted]) -> str
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Export the verifier and fit what joins it with words.")
     parser.add_argument("--data", type=Path, required=True, help="folder with labelled/ and nli/")
-    parser.add_argument("--checkpoint", type=Path, default=Path("build/verifier") / checkpoints.LATEST)
     parser.add_argument(
-        "--folds",
+        "--checkpoint",
         type=Path,
-        nargs="*",
-        default=(),
-        help="checkpoints of `train --fold 0`, `--fold 1`, ...: their networks read what people judged",
+        nargs="+",
+        default=[Path("build/verifier") / checkpoints.LATEST],
+        help="one, or those of `train --fold 0`, `--fold 1`, ...: their mean is shipped",
     )
     parser.add_argument("--to", type=Path, default=Path("build/verifier"), help="where the two files go")
     parser.add_argument("--sets", nargs="*", default=corpus.LABELLED, help="fit on some sets only, for a quick look")
@@ -220,13 +219,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(chosen.threads)
     try:
         folder = ready_model(chosen.models_dir, BASE)
-        checkpoint = checkpoints.load(chosen.checkpoint)
+        trained = [checkpoints.load(path).parameters for path in chosen.checkpoint]
         base = read_manifest(folder).revision[:12]
-        checksum = weights_file.write(chosen.to / WEIGHTS, checkpoint.parameters, base)
-        print(f"{chosen.to / WEIGHTS}: stage {checkpoint.stage}, step {checkpoint.step}, sha256 {checksum}", flush=True)
-        of_folds = [chosen.to / fold_file(k) for k in range(len(chosen.folds))]
-        for path, source in zip(of_folds, chosen.folds, strict=True):
-            weights_file.write(path, checkpoints.load(source).parameters, base)
+        checksum = weights_file.write(chosen.to / WEIGHTS, weights_file.mean(trained), base)
+        print(f"{chosen.to / WEIGHTS}: of {', '.join(map(str, chosen.checkpoint))}, sha256 {checksum}", flush=True)
+        of_folds = [chosen.to / fold_file(k) for k in range(len(trained))] if len(trained) > 1 else []
+        for path, parameters in zip(of_folds, trained, strict=False):
+            weights_file.write(path, parameters, base)
         read_by = networks(chosen.to / WEIGHTS, of_folds, folder)
     except (CheckpointError, ModelError) as error:
         sys.exit(str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,12 @@ class Trained:
     parameters: Mapping[str, Tensor]
     base: str
     digest: str
+
+
+def mean(trained: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of networks that were trained on from one and the same: about as good as one trained on all that they
+    saw together (model soups, Wortsman et al., ICML 2022, arXiv:2203.05482)."""
+    return {name: torch.stack([t[name].float() for t in trained]).mean(0) for name in trained[0]}
 
 
 def write(path: Path, parameters: Mapping[str, Tensor], base: str) -> str:

@@ -128,6 +128,15 @@ def test_weights_in_eight_bits_are_nearly_the_same_and_read_back_exactly_as_writ
     assert all(torch.allclose(again[n], t, atol=1e-6) for n, t in trained.parameters.items())
 
 
+def test_the_mean_of_networks_lies_between_them_and_of_one_is_that_one() -> None:
+    _, tensors = tiny_base()
+    one, other = (initial(tensors, tiny_base()[0].network, seed) for seed in (1, 2))
+    between = weights_file.mean([one, other])
+    assert between.keys() == one.keys()
+    assert torch.allclose(between["classes.weight"], (one["classes.weight"] + other["classes.weight"]) / 2)
+    assert all(torch.equal(tensor, one[name]) for name, tensor in weights_file.mean([one]).items())
+
+
 def test_weights_of_another_base_or_damaged_are_refused(tmp_path: Path) -> None:
     encoder, tensors = tiny_base()
     path = tmp_path / "w.safetensors"
