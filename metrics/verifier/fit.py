@@ -205,6 +205,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[Path("build/verifier") / checkpoints.LATEST],
         help="one, or those of `train --fold 0`, `--fold 1`, ...: their mean is shipped",
     )
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="the checkpoint that the last stage began at: each network goes half of the way back to it",
+    )
     parser.add_argument("--to", type=Path, default=Path("build/verifier"), help="where the two files go")
     parser.add_argument("--sets", nargs="*", default=corpus.LABELLED, help="fit on some sets only, for a quick look")
     parser.add_argument("--rows", type=int, help="read so many rows of a set only, for a quick look")
@@ -220,6 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         folder = ready_model(chosen.models_dir, BASE)
         trained = [checkpoints.load(path).parameters for path in chosen.checkpoint]
+        if chosen.start:
+            start = checkpoints.load(chosen.start).parameters
+            trained = [weights_file.mean([start, own]) for own in trained]
         base = read_manifest(folder).revision[:12]
         checksum = weights_file.write(chosen.to / WEIGHTS, weights_file.mean(trained), base)
         print(f"{chosen.to / WEIGHTS}: of {', '.join(map(str, chosen.checkpoint))}, sha256 {checksum}", flush=True)

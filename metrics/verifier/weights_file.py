@@ -34,7 +34,8 @@ class Trained:
 
 def mean(trained: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of networks that were trained on from one and the same: about as good as one trained on all that they
-    saw together (model soups, Wortsman et al., ICML 2022, arXiv:2203.05482)."""
+    saw together (model soups, Wortsman et al., ICML 2022, arXiv:2203.05482); of a network and the one that it was
+    trained on from: it keeps more of what that one could (WiSE-FT, CVPR 2022, arXiv:2109.01903)."""
     return {name: torch.stack([t[name].float() for t in trained]).mean(0) for name in trained[0]}
 
 
