@@ -11,14 +11,14 @@ from metrics.faithfulness import log_odds
 from metrics.verifier.network import CLASSES
 from metrics.verifier.reader import Held
 
-VERSION = 2
+VERSION = 3
 """Raise it when a feature changes its meaning: the joining model must then be fitted anew."""
 ABOUT = 0.3
 """Share of a statement's words that a window must hold for its contradiction to count: it must speak of the same."""
 SUPPORTED, NOT_FOUND, CONTRADICTED = range(len(CLASSES))
 _LIMIT = 8.0
 
-SIGNS = {"words": 1, "network": 1, "refuted": -1, "marked": -1, "coverage": 1}
+SIGNS = {"words": 1, "network": 1, "refuted": -1, "marked": -1, "coverage": 1, "agreed": -1}
 """Which way each feature may count: more support by words or network never lowers the odds."""
 CONFLICT_SIGNS = {"words_conflict": 1, "refuted": 1, "versus": 1}
 
@@ -37,7 +37,8 @@ def refuting(readings: Sequence[Held]) -> Held | None:
 def features_of(words: float, conflict: bool, readings: Sequence[Held]) -> Mapping[str, float]:
     """Features by name, those of `SIGNS` and those of `CONFLICT_SIGNS`.
 
-    `words`: the lexical judge's log-odds of support; `conflict`: it says `contradicted`.
+    `words`: the lexical judge's log-odds of support; `conflict`: it says `contradicted`. `agreed`: how far the network
+    bears that out.
     """
     best, against = supporting(readings), refuting(readings)
     network = log_odds(best.classes[SUPPORTED]) if best else -_LIMIT
@@ -55,6 +56,7 @@ def features_of(words: float, conflict: bool, readings: Sequence[Held]) -> Mappi
         "marked": marked,
         "coverage": max((held.coverage for held in readings), default=0.0),
         "words_conflict": float(conflict),
+        "agreed": float(conflict) * (against.classes[CONTRADICTED] if against else 0.0),
         "versus": _within(versus),
     }
 

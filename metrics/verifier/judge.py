@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from metrics.faithfulness import answer_log_odds, log_odds
 from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
 from metrics.language import UNSPACED
-from metrics.lexical.judge import LexicalJudge, Studied
+from metrics.lexical.judge import DECIDED, LexicalJudge, Studied
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold
 from metrics.metric import definition
@@ -111,13 +111,14 @@ class LocalJudge:
         request: JudgeRequest,
         studied: Studied,
     ) -> Verdict:
-        odds = self.joined.support(features)
+        conflict = self.joined.conflict_seen(features)
+        odds = min(self.joined.support(features), DECIDED if conflict else math.inf)
         probability = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, odds))))
         best, against = supporting(readings), refuting(readings)
         if odds > 0:
             evidence = _evidence(best, k, request, studied) or words.evidence
             return Verdict(Label.SUPPORTED, "the evidence says so", evidence, probability)
-        if against and self.joined.contradiction(features) > 0:
+        if against and (conflict or self.joined.contradiction(features) > 0):
             reason = words.reason if words.label is Label.CONTRADICTED else "the evidence says otherwise"
             return Verdict(
                 Label.CONTRADICTED,

@@ -25,7 +25,9 @@ from consumer.settings import Settings
 from metrics.embedding import LocalEmbedder
 from metrics.encoder import Encoder
 from metrics.evaluation import Evaluator
+from metrics.event import Chunk
 from metrics.faithful_probability import NAME as PROBABILITY
+from metrics.judge import Judgement, JudgeRequest, Label, Statement
 from metrics.model_files import ModelError
 from metrics.model_store import ready_model
 from metrics.outcome import Reason, Unscored
@@ -35,6 +37,7 @@ from metrics.verifier.judge import LocalJudge
 from metrics.verifier.packed import PackedNetwork
 from metrics.verifier.shipped import Base, base_in, proven, read_shipped
 from metrics.verifier.shipped_files import WEIGHTS
+from tests.bench.chinese_pairs import TAX
 from tests.integration.scorer_harness import HashEmbedder, event, produce, read_all, running_scorer, test_settings
 from tests.processes import wait_until
 
@@ -93,6 +96,27 @@ def test_embedder_and_verifier_have_one_word_table(evaluator: Evaluator) -> None
     assert isinstance(embedder.network, Encoder)
     assert judge.reader.network.verifier.base is embedder.network.weights
     assert judge.narrowing == embedder.identity
+
+
+@pytest.mark.parametrize(
+    ("passage", "statement", "verdict"),
+    [
+        *((passage, statement, Label.CONTRADICTED) for passage, statement in TAX),
+        (TAX[0][0], "A company that moves keeps its identification number.", Label.SUPPORTED),
+        ("会员卡有效期为两年，到期后需要重新办理。", "会员卡有效期是两年。", Label.SUPPORTED),
+        ("会员卡有效期为两年，到期后需要重新办理。", "会员卡到期后不用重新办理。", Label.CONTRADICTED),
+        ("会员卡有效期为两年，到期后需要重新办理。", "店主曾在里斯本学习法律。", Label.NOT_FOUND),
+    ],
+)
+def test_statements_in_both_languages_get_the_verdict_that_anyone_would_give(
+    evaluator: Evaluator, passage: str, statement: str, verdict: Label
+) -> None:
+    assert evaluator.judge is not None
+    (judged,) = evaluator.judge.judge(
+        [JudgeRequest(None, (Statement(statement, 0, len(statement)),), (Chunk(passage),))]
+    )
+    assert isinstance(judged, Judgement)
+    assert judged.verdicts[0].label is verdict, judged.verdicts[0]
 
 
 def test_field_case_41_doctor_list_and_verify_prove_the_shipped_one(store: Path) -> None:
