@@ -18,9 +18,9 @@ ABOUT = 0.3
 SUPPORTED, NOT_FOUND, CONTRADICTED = range(len(CLASSES))
 _LIMIT = 8.0
 
-SIGNS = {"words": 1, "network": 1, "refuted": -1, "marked": -1, "coverage": 1, "agreed": -1}
+SIGNS = {"words": 1, "network": 1, "refuted": -1, "marked": -1, "coverage": 1}
 """Which way each feature may count: more support by words or network never lowers the odds."""
-CONFLICT_SIGNS = {"words_conflict": 1, "refuted": 1, "versus": 1}
+CONFLICT_SIGNS = {"words_conflict": 1, "refuted": 1, "versus": 1, "agreed": 1}
 
 
 def supporting(readings: Sequence[Held]) -> Held | None:

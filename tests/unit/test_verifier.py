@@ -210,7 +210,7 @@ def test_a_contradiction_counts_only_from_a_window_about_the_same_thing() -> Non
 
 
 def test_a_conflict_that_words_and_network_both_see_decides() -> None:
-    model = Joined({"network": 1.0, "agreed": -0.1}, 0.0, {"versus": 1.0}, 0.0, CURVE, 0.5, "0")
+    model = Joined({"network": 1.0}, 0.0, {"versus": 1.0, "agreed": 0.1}, 0.0, CURVE, 0.5, "0")
     assert model.conflict_seen(features_of(2.0, True, [held(0.6, 0.1, 0.3)]))
     assert not model.conflict_seen(features_of(2.0, False, [held(0.6, 0.1, 0.3)])), "words see none"
     assert not model.conflict_seen(features_of(2.0, True, [held(0.8, 0.1, 0.1)])), "the network sees none"
