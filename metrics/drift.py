@@ -54,7 +54,8 @@ class Statistics:
 def drift(recent: Sample, reference: Sample, range_: Range) -> Statistics:
     """How far `recent` is from `reference`. Neither may be empty."""
     one, other = recent.shares, reference.shares
-    gaps = np.cumsum(one) - np.cumsum(other)
+    # Sums of shares end a little above 1 at times; no two curves of shares lie further apart than 1.
+    gaps = np.clip(np.cumsum(one) - np.cumsum(other), -1.0, 1.0)
     return Statistics(
         _psi(recent, reference),
         float(np.abs(gaps).max()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metrics.baseline import Baseline, Sketches, distribution_of
@@ -34,6 +34,7 @@ def test_the_statistics_of_a_known_pair() -> None:
 
 @settings(deadline=None)  # the first call of numpy takes longer than all others
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=50), st.lists(st.floats(0, 1), min_size=1, max_size=50))
+@example([1.0], [0.0] * 7 + [0.5, 0.75, 0.875, 0.875, 0.8125])  # shares that add up to a little more than 1
 def test_statistics_are_finite_and_none_for_the_same_sample(one: list[float], other: list[float]) -> None:
     found = drift(sample(one), sample(other), SHARE)
     assert 0.0 <= found.ks <= 1.0
