@@ -79,6 +79,13 @@ def test_without_the_trained_files_every_command_says_what_to_do(store: Path, tm
         assert refused.returncode == 1, refused.stdout
         assert "the local verifier is not in this installation" in refused.stderr
         assert "Traceback" not in refused.stderr
+    assert "set judge.kind = 'lexical' or 'llm'" in refused.stderr
+    asks = "from consumer.doctor import check_judge; from consumer.settings import Settings; "
+    asks += "print(*check_judge(Settings.model_validate({'judge': {'kind': 'local'}})))"
+    command = [sys.executable, "-c", asks]
+    checked = subprocess.run(command, cwd=tmp_path, env={**os.environ, **environ}, capture_output=True, text=True)
+    assert "level='fail'" in checked.stdout, checked.stderr
+    assert "set judge.kind = 'lexical'" in checked.stdout
 
 
 @pytest.fixture(scope="module")
