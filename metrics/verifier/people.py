@@ -20,7 +20,7 @@ from metrics.verifier.scored import request_of
 from metrics.verifier.sources import CONTRADICTED, SUPPORTED, UNSUPPORTED, Claim, Passage
 from metrics.verifier.windows import Lengths, Placed, coverages, windows_of
 
-REPORTED = ("attributionbench", "lfqa_sentences", "lfqa_responses", "qags", "gofigure", "falke_rank19", "rgb_pairs")
+REPORTED = tuple(name for name in sources.MEASURED if name not in corpus.LABELLED)
 """Sets that are only ever measured on: what shares a sentence with one of them is left out."""
 CONFLICT = "Conflict"
 """Part of the name of a kind of span that is contradicted; of the others only «unsupported» is known."""
