@@ -20,7 +20,7 @@ _LIMIT = 8.0
 
 SIGNS = {"words": 1, "network": 1, "refuted": -1, "marked": -1, "coverage": 1}
 """Which way each feature may count: more support by words or network never lowers the odds."""
-CONFLICT_SIGNS = {"words_conflict": 1, "refuted": 1, "versus": 1, "agreed": 1}
+CONFLICT_SIGNS = {"words_conflict": 1, "refuted": 1, "versus": 1}
 
 
 def supporting(readings: Sequence[Held]) -> Held | None:
@@ -35,10 +35,10 @@ def refuting(readings: Sequence[Held]) -> Held | None:
 
 
 def features_of(words: float, conflict: bool, readings: Sequence[Held]) -> Mapping[str, float]:
-    """Features by name, those of `SIGNS` and those of `CONFLICT_SIGNS`.
+    """Features by name: those of `SIGNS`, those of `CONFLICT_SIGNS`, and `agreed`.
 
-    `words`: the lexical judge's log-odds of support; `conflict`: it says `contradicted`. `agreed`: how far the network
-    bears that out.
+    `words`: the lexical judge's log-odds of support; `conflict`: it says `contradicted`. `agreed`: the probability of
+    contradiction by which the network bears that out, 0 without such a conflict.
     """
     best, against = supporting(readings), refuting(readings)
     network = log_odds(best.classes[SUPPORTED]) if best else -_LIMIT

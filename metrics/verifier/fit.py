@@ -12,14 +12,12 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from metrics.encoder import load_encoder
 from metrics.lexical import corpus
 from metrics.lexical.corpus import Row, fold_of
 from metrics.lexical.features import VERSION as LEXICAL_VERSION
@@ -42,16 +40,13 @@ from metrics.lexical.model import load_model
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
-from metrics.tokens import read_tokens
 from metrics.verifier import checkpoints, examples, joined, weights_file
 from metrics.verifier.calibration import Curve, excess_error, fitted
 from metrics.verifier.checkpoints import CheckpointError
-from metrics.verifier.features import CONFLICT_SIGNS, SIGNS, VERSION
+from metrics.verifier.features import CONFLICT_SIGNS, SIGNS
 from metrics.verifier.joined import Joined
-from metrics.verifier.loading import verifier_over
-from metrics.verifier.packed import PackedNetwork
+from metrics.verifier.networks import Networks, fold_file, networks
 from metrics.verifier.progress import auroc
-from metrics.verifier.reader import Reader
 from metrics.verifier.scored import Scores, featured, opened
 from metrics.verifier.shipped_files import JOINED, WEIGHTS
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED
@@ -61,33 +56,9 @@ ANSWERS = ("ragtruth_qa_part", "mtrag_part")
 """Real RAG answers: what probabilities of whole answers are calibrated on."""
 KEPT_BACK = 0.06
 """Share of `examples.SHARES` that is read of the groups kept back from training."""
+DECIDES_FROM = 0.25
+"""`Joined.decides_from`: chosen on sets that may be fitted on, and on the tax example."""
 NAMES, CONFLICTS = tuple(SIGNS), tuple(CONFLICT_SIGNS)
-
-
-@dataclass(frozen=True, slots=True)
-class Networks:
-    """`of_folds[k]` did not see fold k of the groups that people judged, so that its readings of them are like those of
-    an answer that nobody has seen; `shipped` is the mean of their weights."""
-
-    shipped: Reader
-    of_folds: Sequence[Reader]
-    state: str
-    """Names them all."""
-
-
-def networks(weights: Path, folds: Sequence[Path], folder: Path) -> Networks:
-    """Raises:
-    ModelError: a file does not fit the embedder.
-    """
-    base, tokens, encoder = read_manifest(folder).revision[:12], read_tokens(folder), load_encoder(folder, "bf16")
-    trained = [weights_file.read(path, base) for path in (weights, *folds)]
-    readers = [Reader(PackedNetwork(verifier_over(encoder, t.parameters, "bf16"), tokens)) for t in trained]
-    state = " ".join(t.digest for t in trained)
-    return Networks(readers[0], readers[1:] or readers, f"{state} {VERSION} {LEXICAL_VERSION}")
-
-
-def fold_file(fold: int | str) -> str:
-    return f"fold-{fold}.safetensors"
 
 
 def lexical_folds(data: Path) -> list[LexicalJudge]:
@@ -174,6 +145,7 @@ def joined_of(fit_of: Fitted, shift: float, conflict: Fitted, curve: Curve, thre
         round(fit_of.intercept - shift, 4),
         {n: round(float(w), 4) for n, w in zip(CONFLICTS, conflict.weights, strict=True)},
         round(conflict.intercept, 4),
+        DECIDES_FROM,
         curve,
         round(threshold, 4),
         "unsaved",
@@ -249,6 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = joined_of(fit(support, NAMES, SIGNS), shift, conflict_fit(conflict), curve, threshold)
     made = {
         "command": "python -m metrics.verifier.fit --data DATA",
+        "checkpoints": [f"{path.parent.name}/{path.name}" for path in chosen.checkpoint],
+        "start": chosen.start and f"{chosen.start.parent.name}/{chosen.start.name}",
         "network_sha256": checksum,
         "rows": {name: len(of_set) for name, of_set in support.items()},
     }

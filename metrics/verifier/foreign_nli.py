@@ -23,7 +23,7 @@ from metrics.verifier.reader import Asked, Opinion
 
 BUDGET = 4096
 """Tokens of one pass, padding included."""
-PLAIN = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, None, 0.5, "plain")
+PLAIN = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, None, None, 0.5, "plain")
 """What joins a foreign network with words: nothing is fitted for it, so its own probabilities decide."""
 
 

@@ -13,22 +13,22 @@ from metrics.model_files import ModelError
 from metrics.verifier.calibration import Curve
 from metrics.verifier.features import CONFLICT_SIGNS, SIGNS, VERSION
 
-SEEN = 0.25
-"""The network's probability of contradiction from which it bears out a conflict that the words show."""
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Log-odds of support are `intercept` + Σ weight · feature; 0 is the shipped threshold of a statement.
 
-    `conflict` tells contradicted from not found, of what is not supported. `answer`: the curve of whole answers, None
-    where none was fitted; `threshold`: the probability of faithfulness under which an answer is flagged.
+    `conflict` tells contradicted from not found, of what is not supported. `decides_from`: the network's probability of
+    contradiction from which a conflict that the words show too decides; None where words do not weigh in. `answer`: the
+    curve of whole answers, None where none was fitted; `threshold`: the probability of faithfulness under which an
+    answer is flagged.
     """
 
     weights: Mapping[str, float]
     intercept: float
     conflict: Mapping[str, float]
     conflict_intercept: float
+    decides_from: float | None
     answer: Curve | None
     threshold: float
     digest: str
@@ -40,7 +40,7 @@ class Joined:
     def conflict_seen(self, features: Mapping[str, float]) -> bool:
         """Whether words and network see a conflict with the evidence, each for itself: then that decides. It strikes
         28 % of the edited summaries of SummEdits, and 0 to 5 % of the faithful answers of the sets with hundreds."""
-        return "agreed" in self.conflict and features["agreed"] >= SEEN
+        return self.decides_from is not None and features["agreed"] >= self.decides_from
 
     def contradiction(self, features: Mapping[str, float]) -> float:
         return self.conflict_intercept + sum(weight * features[name] for name, weight in self.conflict.items())
@@ -52,7 +52,11 @@ def content_of(joined: Joined, curve: Curve, made: Mapping[str, object]) -> str:
         **made,
         "features_version": VERSION,
         "support": {"intercept": joined.intercept, "weights": joined.weights},
-        "contradiction": {"intercept": joined.conflict_intercept, "weights": joined.conflict},
+        "contradiction": {
+            "intercept": joined.conflict_intercept,
+            "weights": joined.conflict,
+            "decides_from": joined.decides_from,
+        },
         "answer": {"slope": curve.slope, "intercept": curve.intercept, "many": curve.many},
         "threshold": joined.threshold,
     }
@@ -76,6 +80,7 @@ def read(path: Path) -> Joined:
             float(data["support"]["intercept"]),
             _numbers(data["contradiction"]["weights"], CONFLICT_SIGNS),
             float(data["contradiction"]["intercept"]),
+            float(data["contradiction"]["decides_from"]),
             Curve(float(data["answer"]["slope"]), float(data["answer"]["intercept"]), float(data["answer"]["many"])),
             float(data["threshold"]),
             hashlib.sha256(raw).hexdigest()[:8],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from metrics.encoder import Dense, Encoder, Precision
@@ -18,4 +19,5 @@ def verifier_over(encoder: Encoder, parameters: Mapping[str, Tensor], precision:
     def frozen(weight: Tensor, bias: Tensor) -> Dense:
         return make(weight.detach(), bias.detach())
 
-    return assemble(encoder.network, encoder.weights, parameters, frozen)
+    attention = torch.float32 if precision == "fp32" else torch.bfloat16
+    return assemble(encoder.network, encoder.weights, parameters, frozen, attention)

@@ -18,7 +18,7 @@ from metrics.verifier.made import MOST_CLAIMS
 from metrics.verifier.reader import in_the_light_of
 from metrics.verifier.scored import request_of
 from metrics.verifier.sources import CONTRADICTED, SUPPORTED, UNSUPPORTED, Claim, Passage
-from metrics.verifier.windows import Lengths, Placed, coverages, windows_of
+from metrics.verifier.windows import Lengths, Placed, Span, Window, coverages, placed_windows, windows_of
 
 REPORTED = tuple(name for name in sources.MEASURED if name not in corpus.LABELLED)
 """Sets that are only ever measured on: what shares a sentence with one of them is left out."""
@@ -39,6 +39,10 @@ def passages(data: Path, lengths: Lengths, left_out: Callable[[str], bool] = lam
     judge = LexicalJudge()
     measured = sources.keys_of(_measured(data, left_out))
     found: list[Passage] = []
+
+    def cut(text: str, sentences: tuple[Span, ...]) -> list[Window]:
+        return windows_of(text, sentences, lengths)
+
     for name in corpus.LABELLED:
         marked = {str(raw["id"]): raw.get("spans") or () for raw in sources.labelled(data, name)}
         rows = [row for row in corpus.labelled(data, name) if not left_out(row.group)]
@@ -50,7 +54,7 @@ def passages(data: Path, lengths: Lengths, left_out: Callable[[str], bool] = lam
         about: dict[tuple[str, str], dict[str, Claim]] = defaultdict(dict)
         for row, request in asked:
             studied = judge.study(request)
-            windows = _windows(studied, lengths)
+            windows = placed_windows(studied.sources, studied.passages, cut)
             judged = _judged(row.label, request.statements, marked[row.id], right[row.group])
             for statement, label, spans in judged:
                 premise = _premise(statement.text, studied, windows)
@@ -115,14 +119,6 @@ def _judged(
 
 def _key(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
-
-
-def _windows(studied: Studied, lengths: Lengths) -> list[Placed]:
-    return [
-        Placed(source, window, passage.sentences[window.first : window.last])
-        for source, (text, passage) in enumerate(zip(studied.sources, studied.passages, strict=True))
-        for window in windows_of(text, [(s.start, s.end) for s in passage.sentences], lengths)
-    ]
 
 
 def _premise(statement: str, studied: Studied, windows: Sequence[Placed]) -> str:

@@ -41,7 +41,7 @@ def auroc(labels: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) -> flo
 def kept_back_figures(data: Path, encoder: Encoder, tokens: Tokens, parameters: Mapping[str, Tensor], seed: int) -> str:
     """A line a source: AUROC of supported against the rest, of contradicted against not found, and of tokens."""
     rows = tokenised(examples.stage(data, seed, SHARE, kept_back=True), tokens)
-    verifier = assemble(encoder.network, encoder.weights, parameters, rounded)
+    verifier = assemble(encoder.network, encoder.weights, parameters, rounded, torch.bfloat16)
     named: list[str] = []
     labels: list[int] = []
     classes: list[npt.NDArray[np.float64]] = []

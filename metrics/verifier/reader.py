@@ -16,7 +16,17 @@ from metrics.lexical.evidence import Index
 from metrics.lexical.reading import Passage, Sentence
 from metrics.metric import Text, Vector
 from metrics.outcome import Unscored
-from metrics.verifier.windows import SIZE, Narrowing, Placed, Span, Window, chosen, coverages, windows_of
+from metrics.verifier.windows import (
+    SIZE,
+    Narrowing,
+    Placed,
+    Span,
+    Window,
+    chosen,
+    coverages,
+    placed_windows,
+    windows_of,
+)
 
 CHUNKS_KEPT = 1024
 SHORT, SHORT_WIDE = 5, 10
@@ -124,11 +134,7 @@ class Reader:
 
     def _plan(self, question: Question) -> _Plan:
         """The windows of a question's sources, and which of them each statement is held against."""
-        windows = [
-            Placed(source, window, passage.sentences[window.first : window.last])
-            for source, (text, passage) in enumerate(zip(question.sources, question.passages, strict=True))
-            for window in self._kept(text, tuple((s.start, s.end) for s in passage.sentences))
-        ]
+        windows = placed_windows(question.sources, question.passages, self._kept)
         covered = [coverages(statement, question.index, windows) for statement in question.statements]
         similar = self._similar(question, windows)
         picked = [chosen(c, None if similar is None else similar[k], self._narrowing) for k, c in enumerate(covered)]

@@ -83,7 +83,9 @@ class Trainer:
         body = [t for name, t in self.parameters.items() if name.startswith("layers.")]
         groups = [{"params": body, "factor": 1.0}, {"params": heads, "factor": HEAD_RATE}]
         self.optimiser = torch.optim.AdamW(groups, lr=stage.peak, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-        self.verifier: Verifier = assemble(base.encoder.network, base.encoder.weights, self.parameters, rounded)
+        self.verifier: Verifier = assemble(
+            base.encoder.network, base.encoder.weights, self.parameters, rounded, torch.bfloat16
+        )
 
     def step(self, number: int, rows: Sequence[Labelled]) -> tuple[float, float]:
         """One step; returns the losses of classes and tokens."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index
 from metrics.lexical.quantities import agrees
-from metrics.lexical.reading import Sentence
+from metrics.lexical.reading import Passage, Sentence
 
 SIZE = 112
 """Tokens of a window. A longer sentence is a window of its own, cut where it does not fit the network."""
@@ -83,6 +83,19 @@ class Placed:
     @property
     def vocabulary(self) -> frozenset[str]:
         return frozenset().union(*(s.vocabulary for s in self.sentences))
+
+
+def placed_windows(
+    sources: Sequence[str],
+    passages: Sequence[Passage],
+    cut: Callable[[str, tuple[Span, ...]], Sequence[Window]],
+) -> list[Placed]:
+    """The windows of all sources of a request, in order. `cut`: those of a text by the spans of its sentences."""
+    return [
+        Placed(source, window, passage.sentences[window.first : window.last])
+        for source, (text, passage) in enumerate(zip(sources, passages, strict=True))
+        for window in cut(text, tuple((s.start, s.end) for s in passage.sentences))
+    ]
 
 
 def coverages(statement: Sentence, index: Index, windows: Sequence[Placed]) -> list[float]:

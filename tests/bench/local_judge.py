@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import math
 import os
 import random
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,17 +35,15 @@ from metrics.verifier.calibration import Curve
 from metrics.verifier.features import SIGNS
 from metrics.verifier.fit import (
     NAMES,
-    Networks,
     answer_curve,
     conflict_fit,
     example_sets,
-    fold_file,
     joined_of,
     kept_back_rows,
     lexical_folds,
-    networks,
 )
 from metrics.verifier.judge import LocalJudge
+from metrics.verifier.networks import Networks, fold_file, networks
 from metrics.verifier.scored import Scores, featured, opened
 from metrics.verifier.sources import pairs
 from tests.bench.chinese_edits import edited_pairs
@@ -154,31 +150,6 @@ def scored_by(
     return Scored(np.array([row.label for row, _ in rows]), tuple(row.group for row, _ in rows), methods)
 
 
-def seconds_a_statement(judge: LocalJudge, rows: Sequence[Row], about: float) -> float:
-    """Wall time a statement: 16 answers of four statements, three contexts of 200 words each, chunks known.
-
-    A share `about` of the statements is about a context of the answer (a claim and the passage that it was checked
-    against), the others are about something else.
-    """
-    rng = random.Random(1)
-    fit = [row for row in rows if 30 < len(row.answer) < 200 and len(row.contexts[0].split()) > 60]
-    asked = []
-    for k in range(16):
-        own, others = fit[3 * k : 3 * k + 3], fit[48 + 4 * k : 52 + 4 * k]
-        words = [" ".join(row.contexts).split() for row in own]
-        filler = " ".join(" ".join(row.contexts) for row in rng.sample(fit, 20)).split()
-        three = tuple(Chunk(" ".join((w + filler)[:200])) for w in words)
-        four = [rng.choice(own).answer if rng.random() < about else other.answer for other in others]
-        asked.append(JudgeRequest(None, tuple(Statement(s, 0, len(s)) for s in dict.fromkeys(four)), three))
-    judge.judge(asked)
-    best = math.inf
-    for _ in range(3):
-        started = time.perf_counter()
-        judge.judge(asked)
-        best = min(best, time.perf_counter() - started)
-    return best / sum(len(a.statements) for a in asked)
-
-
 @dataclass(frozen=True)
 class Study:
     """A network as read from its file, and all fits over its readings. `base`: revision of the embedder."""
@@ -273,9 +244,6 @@ def main() -> None:
         assert isinstance(judgement, Judgement)
         verdict = judgement.verdicts[0]
         print(f"«{statement}»: {verdict.label} ({verdict.probability:.2f}), {verdict.reason}")
-    for about in (1.0, 0.5, 0.0):
-        spent = 1e3 * seconds_a_statement(judge, rows["wice_claims"], about)
-        print(f"{spent:.1f} ms a statement, {about:.0%} about the contexts")
 
 
 if __name__ == "__main__":

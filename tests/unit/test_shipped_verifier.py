@@ -36,7 +36,7 @@ from tests.unit.test_foreign_nli import trained_model
 from tests.verifier_data import passage, tiny_base, tiny_tokens
 
 CURVE = Curve(1.0, 0.0, 0.0)
-PLAIN = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, CURVE, 0.5, "0")
+PLAIN = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, 0.25, CURVE, 0.5, "0")
 
 
 def files_in(folder: Path, base: str = "abc") -> Path:

@@ -37,7 +37,7 @@ from metrics.verifier.windows import Narrowing, Placed, Window, chosen, windows_
 from tests.verifier_data import chinese_passage, passage, tiny_base, tiny_tokens
 
 CURVE = Curve(1.0, 0.0, 0.0)
-ONLY_NETWORK = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, CURVE, 0.5, "0")
+ONLY_NETWORK = Joined({"network": 1.0}, 0.0, {"versus": 1.0}, 0.0, None, CURVE, 0.5, "0")
 
 
 def words_in(texts: Sequence[str]) -> list[int]:
@@ -210,7 +210,7 @@ def test_a_contradiction_counts_only_from_a_window_about_the_same_thing() -> Non
 
 
 def test_a_conflict_that_words_and_network_both_see_decides() -> None:
-    model = Joined({"network": 1.0}, 0.0, {"versus": 1.0, "agreed": 0.1}, 0.0, CURVE, 0.5, "0")
+    model = replace(ONLY_NETWORK, decides_from=0.25)
     assert model.conflict_seen(features_of(2.0, True, [held(0.6, 0.1, 0.3)]))
     assert not model.conflict_seen(features_of(2.0, False, [held(0.6, 0.1, 0.3)])), "words see none"
     assert not model.conflict_seen(features_of(2.0, True, [held(0.8, 0.1, 0.1)])), "the network sees none"
@@ -224,7 +224,9 @@ def test_no_window_at_all_gives_finite_features() -> None:
 
 def test_the_joining_model_reads_back_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "joined.json"
-    model = replace(ONLY_NETWORK, weights={"words": 0.5, "network": 0.25}, answer=Curve(0.7, -0.1, 0.2))
+    model = replace(
+        ONLY_NETWORK, weights={"words": 0.5, "network": 0.25}, decides_from=0.3, answer=Curve(0.7, -0.1, 0.2)
+    )
     path.write_text(joined.content_of(model, Curve(0.7, -0.1, 0.2), {"command": "c"}))
     again = joined.read(path)
     assert replace(again, digest="0") == model

@@ -178,10 +178,28 @@ def test_token_labels_follow_the_spans() -> None:
     assert taught.tokens.tolist()[:9] == [UNKNOWN, 0, 0, 0, 0, 1, 0, 0, UNKNOWN]
 
 
+def test_attention_in_bfloat16_is_that_of_float32_rounded(base: Base) -> None:
+    """Statements of any length in one batch; the quick way bounds scores instead of taking their maximum off."""
+    parameters = initial(base.tensors, base.encoder.network, 1)
+    exactly, quickly = (
+        assemble(base.encoder.network, base.encoder.weights, parameters, exact, attention)
+        for attention in (torch.float32, torch.bfloat16)
+    )
+    rng = random.Random(5)
+    rows = [
+        Row([rng.randrange(3, 400) for _ in range(n)], [[7] * m for m in lengths])
+        for n, lengths in ((90, (1, 40)), (3, (9,)))
+    ]
+    with torch.no_grad():
+        ours, theirs = (read(verifier, pack(rows, 0, 2)).classes for verifier in (quickly, exactly))
+    assert not torch.equal(ours, theirs)
+    assert torch.allclose(ours, theirs, atol=0.02 * float(theirs.abs().max()))
+
+
 def test_a_statement_is_read_as_if_it_stood_alone(base: Base) -> None:
     """Neither the other statements of its row nor the other rows of its batch change a reading."""
     verifier = assemble(
-        base.encoder.network, base.encoder.weights, initial(base.tensors, base.encoder.network, 1), exact
+        base.encoder.network, base.encoder.weights, initial(base.tensors, base.encoder.network, 1), exact, torch.float32
     )
     rng = random.Random(4)
 
