@@ -36,8 +36,9 @@ def clauses_beside(sentence: str) -> list[tuple[int, int]]:
 
     «I don't know the price, but returns are free» → the span of «returns are free»; a plain refusal → nothing.
     """
-    cuts = [m.span() for m in _CONTRAST.finditer(sentence, 0, LONGEST)]
-    concession = _CONCESSION.match(sentence)
+    text = simplified(sentence)  # as long as the sentence: character by character
+    cuts = [m.span() for m in _CONTRAST.finditer(text, 0, LONGEST)]
+    concession = _CONCESSION.match(text)
     if concession and (comma := _COMMA.search(sentence, concession.end(), LONGEST)):
         cuts.append(comma.span())
     if not cuts:
@@ -45,7 +46,7 @@ def clauses_beside(sentence: str) -> list[tuple[int, int]]:
     spans = []
     begin = 0
     for low, high in [*sorted(cuts), (len(sentence), len(sentence))]:
-        clause = sentence[begin:low]
+        clause = text[begin:low]
         if clause.strip() and not is_refusal(clause) and not _CONCESSION.match(clause):
             spans.append((begin, low))
         begin = max(begin, high)

@@ -19,7 +19,7 @@ from metrics.outcome import Reason
 from metrics.refusal import clauses_beside, is_refusal
 from metrics.sentences import sentence_spans
 
-VERSION = "statements/3"
+VERSION = "statements/4"
 """Part of every definition of a score over statements: raise it when an answer may be split otherwise."""
 
 MAX_STATEMENTS = 500

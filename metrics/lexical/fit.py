@@ -270,8 +270,10 @@ def contexts_of(data: Path, name: str) -> list[str]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="Fit the lexical judge.")
     arguments.add_argument("--data", type=Path, required=True, help="folder with labelled/ and nli/")
-    arguments.add_argument("--out", type=Path, default=Path(__file__).parent)
+    arguments.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of the two files")
     chosen = arguments.parse_args()
+    if not chosen.out.is_dir():
+        arguments.error(f"{chosen.out} is no folder: --out is the folder that {WEIGHTS} and {PRIOR} go to")
     missing = [n for n in corpus.LABELLED if not (chosen.data / "labelled" / f"{n}.jsonl.gz").is_file()]
     if missing:
         arguments.error(

@@ -17,12 +17,13 @@ from metrics.lexical.features import VERSION, Examined, examine
 from metrics.lexical.model import Model, load_model
 from metrics.lexical.reading import Passage
 from metrics.lexical.readings import Readings
+from metrics.lexical.synonyms import in_words_of
 from metrics.outcome import Reason, Unscored
 from metrics.sentences import sentence_spans
 
 log = logging.getLogger(__name__)
 
-RULES = 3
+RULES = 4
 """Part of the identity: raise it when the same weights may give another verdict."""
 DECISIVE = 0.9
 """A number, negation, opposite or order in conflict with a window that agrees with this much of the rest decides."""
@@ -84,7 +85,7 @@ class LexicalJudge:
         sources = (*(chunk.text for chunk in request.contexts), *request.conversation)
         passages = tuple(self._readings.of(text) for text in sources)
         index = Index(passages, self.model.prior)
-        texts = [statement.text for statement in request.statements]
+        texts = in_words_of(sources, [statement.text for statement in request.statements])
         return Studied(sources, passages, index, tuple(examine(texts, index, sources, request.similarities)))
 
     def verdict(self, examined: Examined, request: JudgeRequest, sources: Sequence[str]) -> Verdict:

@@ -345,8 +345,8 @@ def _chinese_numbers(text: str) -> Iterator[Quantity]:
 
 
 def _chinese_or_figure(text: str, *, as_digits: bool = False) -> float:
-    if text[0].isdigit() and text.isascii():
-        return float(text)
+    if text[0].isdecimal():
+        return float(text)  # of any script: १२ is 12
     if as_digits:
         return float("".join(str(_CHINESE_DIGITS[c]) for c in text))
     return chinese_number(text) or 0.0

@@ -85,6 +85,7 @@ def _opposites(pairs: str) -> dict[str, frozenset[str]]:
 
 
 _AS_WRITTEN = frozenset(_LISTS["antonyms"]["as_written"])
+_NO_POLES = _STOP - frozenset(_LISTS["antonyms"]["meant"])
 
 
 def _pole(word: str) -> str:
@@ -334,7 +335,11 @@ def _clause_end(sentence: str, at: int, reach: int) -> int:
 def _poles(sentence: str, reaches: list[tuple[int, int, bool]], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
     for match in _NEGATOR_WORD.finditer(sentence):
         word = match[0] if match[0] in _ENGLISH_OPPOSITES else stem(match[0])
-        if word in _ENGLISH_OPPOSITES and not counted[match.start()] and not (word != match[0] and match[0] in _STOP):
+        if (
+            word in _ENGLISH_OPPOSITES
+            and not counted[match.start()]
+            and not (word != match[0] and match[0] in _NO_POLES)
+        ):
             yield word, any(low <= match.start() < high for low, high, _ in reaches), match.start()
     for match in _CHINESE_POLE.finditer(sentence):
         negated = any(low <= match.end() - 1 < high or low == match.end() for low, high, _ in reaches)

@@ -11,8 +11,8 @@ from metrics.faithfulness import log_odds
 from metrics.verifier.network import CLASSES
 from metrics.verifier.reader import Held
 
-VERSION = 3
-"""Raise it when a feature changes its meaning: the joining model must then be fitted anew."""
+VERSION = 4
+"""Raise it when a feature changes its meaning, or what is read for it: the joining model must then be fitted anew."""
 ABOUT = 0.3
 """Share of a statement's words that a window must hold for its contradiction to count: it must speak of the same."""
 SUPPORTED, NOT_FOUND, CONTRADICTED = range(len(CLASSES))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrics.encoder import Dense, Layer, Network, Norm, Weights
+from metrics.encoder import Dense, Layer, Network, Norm, Weights, padded_rows
 from metrics.verifier.packing import Batch
 
 FROZEN = 3
@@ -103,11 +103,12 @@ def read(verifier: Verifier, batch: Batch) -> Reading:
     network, base = verifier.network, verifier.base
     seen = batch.mask if verifier.attention == torch.float32 else batch.mask.to(verifier.attention)
 
-    def through(hidden: Tensor, layer: Layer) -> Tensor:
-        qkv = layer.qkv(hidden).to(verifier.attention)
-        hidden = _normed(
-            hidden + layer.attention_out(_attention(qkv, seen, network, batch)), layer.attention_norm, network
-        )
+    def through(hidden: Tensor, layer: Layer, kept: Tensor | None = None) -> Tensor:
+        """One layer; with `kept`, what comes out of it of these places alone."""
+        mixed = _attention(layer.qkv(hidden).to(verifier.attention), seen, network, batch)
+        if kept is not None:
+            hidden, mixed = hidden[kept], mixed[kept]
+        hidden = _normed(hidden + layer.attention_out(mixed), layer.attention_norm, network)
         wide = functional.gelu(layer.widen(hidden))
         return _normed(hidden + layer.narrow(wide), layer.out_norm, network)
 
@@ -116,9 +117,12 @@ def read(verifier: Verifier, batch: Batch) -> Reading:
         hidden = _normed(hidden, base.norm, network)
         for layer in base.layers[:FROZEN]:
             hidden = through(hidden, layer)
-    for layer in verifier.layers:
+    for layer in verifier.layers[:-1]:
         hidden = through(hidden, layer)
-    return _heads(hidden, verifier.heads, batch)
+    # Nothing asks for the premise after the last layer.
+    count = len(batch.statement_tokens)
+    kept = functional.pad(batch.statement_tokens, (0, padded_rows(count) - count))
+    return _heads(through(hidden, verifier.layers[-1], kept)[:count], verifier.heads, batch)
 
 
 def _attention(qkv: Tensor, seen: Tensor, network: Network, batch: Batch) -> Tensor:
@@ -157,8 +161,8 @@ def _normed(x: Tensor, norm: Norm, network: Network) -> Tensor:
     return functional.layer_norm(x.float(), (network.hidden,), norm.weight, norm.bias, network.epsilon)
 
 
-def _heads(hidden: Tensor, heads: Heads, batch: Batch) -> Reading:
-    tokens = hidden[batch.statement_tokens]
+def _heads(tokens: Tensor, heads: Heads, batch: Batch) -> Reading:
+    """`tokens`: what the last layer says of the batch's `statement_tokens`."""
     count = len(batch.first)
     scores = tokens @ heads.pool.T
     # A softmax within each statement; the bound keeps the exponentials finite.
@@ -166,8 +170,8 @@ def _heads(hidden: Tensor, heads: Heads, batch: Batch) -> Reading:
     total = shares.new_zeros(count, POOLS).index_add(0, batch.owner, shares)
     weighted = (shares[:, :, None] * tokens[:, None, :]).reshape(len(tokens), -1)
     gathered = weighted.new_zeros(count, weighted.shape[1]).index_add(0, batch.owner, weighted)
-    pooled = gathered / total.repeat_interleave(hidden.shape[1], dim=1)
-    mixed = functional.gelu(heads.mix(torch.cat([hidden[batch.first], pooled], dim=1)))
+    pooled = gathered / total.repeat_interleave(tokens.shape[1], dim=1)
+    mixed = functional.gelu(heads.mix(torch.cat([tokens[batch.first], pooled], dim=1)))
     return Reading(heads.classes(mixed), heads.tokens(tokens)[:, 0])
 
 

@@ -45,7 +45,7 @@ class Batch:
 
     `cells[i]`: where token i lies in the (rows x longest) matrix that attention works on. `mask`: (rows, 1, longest,
     longest), true where a query may look. `statement_tokens`: places of all tokens of statements, `owner` the number of
-    the statement of each, `first` the place of each statement's first token.
+    the statement of each, `first` where each statement begins among them.
     """
 
     ids: Tensor
@@ -79,7 +79,7 @@ def pack(rows: Sequence[Row], begin: int, end: int) -> Batch:
         segments[r, :column] = 0
         for k, statement in enumerate(row.statements, start=1):
             own = [end, *statement[:STATEMENT_TOKENS], end]
-            first.append(len(ids))
+            first.append(len(statement_tokens))
             statement_tokens += range(len(ids), len(ids) + len(own))
             owner += [len(first) - 1] * len(own)
             ids += own

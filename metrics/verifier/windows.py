@@ -125,9 +125,9 @@ class Narrowing:
     """
 
     few: int = 2
-    by_words: int = 3
+    by_words: int = 2
     margin: float = 0.2
-    many: int = 8
+    many: int = 12
     by_vectors: int = 2
 
 

@@ -252,6 +252,33 @@ def test_without_contexts_there_is_no_verdict(judge: Judge) -> None:
     assert judge.judge([request]) == [Unscored(Reason.NO_CONTEXT)]
 
 
+@pytest.mark.parametrize(
+    ("context", "statement", "label"),
+    [
+        ("会议室可容纳20人", "会议室能容纳20人", Label.SUPPORTED),
+        ("會議室可容納20人", "会议室能够容纳20人", Label.SUPPORTED),
+        ("员工可以申请远程办公", "员工能够申请远程办公", Label.SUPPORTED),
+        ("年假需要提前两周申请", "年假须提前两周申请", Label.SUPPORTED),
+        ("公司总部设在北京。食堂每日提供午餐。", "公司总部位于北京。", Label.SUPPORTED),
+        ("公司总部设在北京。食堂每日提供午餐。", "食堂每天提供午餐。", Label.SUPPORTED),
+        ("会议室可容纳20人", "会议室能容纳30人", Label.CONTRADICTED),
+        ("员工不可申请远程办公", "员工能申请远程办公", Label.CONTRADICTED),
+        ("员工可以申请远程办公", "员工不能够申请远程办公", Label.CONTRADICTED),
+        ("产品功能强", "产品可强", Label.CONTRADICTED),
+    ],
+)
+def test_a_chinese_word_with_another_of_the_same_meaning_changes_nothing(
+    judge: Judge, context: str, statement: str, label: Label
+) -> None:
+    assert verdict(judge, statement, context).label is label
+
+
+@pytest.mark.parametrize("text", ["编号为१२३४年的合同。", "٢٠٢٥年开业。", "١٢月٣日开业。", "第१२条规定如此。"])
+def test_figures_of_any_script_are_numbers(judge: Judge, text: str) -> None:
+    assert verdict(judge, text, text).label is Label.SUPPORTED
+    assert verdict(judge, "2024年开业。", text).label is not Label.SUPPORTED
+
+
 def test_requests_are_answered_in_order(judge: Judge) -> None:
     good = JudgeRequest(None, (Statement("Dogs are welcome.", 0, 17),), (Chunk("Dogs are welcome."),))
     bad = JudgeRequest(None, (Statement("Cats are banned.", 0, 16),), (Chunk("Dogs are welcome."),))
@@ -262,7 +289,7 @@ def test_requests_are_answered_in_order(judge: Judge) -> None:
 
 def test_the_identity_names_the_weights(judge: Judge) -> None:
     kind, version, digest = judge.identity.split("/")
-    assert (kind, version) == ("lexical", "2.3")
+    assert (kind, version) == ("lexical", "2.4")
     assert len(digest) == 8
 
 

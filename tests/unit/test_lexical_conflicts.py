@@ -74,6 +74,9 @@ def test_a_negation_that_only_one_side_has(judge: LexicalJudge, context: str, st
         ("Ask her for the keys of the flat.", "Ask him or his aunt for the keys of the flat.", True),
         ("The rent is paid monthly.", "The rent is paid yearly.", True),
         ("The rent is due each month.", "The rent of the year is due each month.", False),
+        ("The monthly fee includes insurance.", "The monthly fee excludes insurance.", True),
+        ("All prices exclude VAT.", "All prices include VAT.", True),
+        ("The fee includes parking but excludes insurance.", "The fee includes parking.", False),
     ],
 )
 def test_opposites(judge: LexicalJudge, context: str, statement: str, opposed: bool) -> None:

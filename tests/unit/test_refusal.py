@@ -26,6 +26,8 @@ def test_field_case_21_no_claims_and_whether_it_refused(answer: str, refusal: bo
         ("I don't know the price, but returns are free for 30 days", "returns are free for 30 days"),
         ("我不知道价格，但是30天内可以免费退货。", "30天内可以免费退货。"),
         ("Although the passages do not mention the price, the plan includes roaming.", "the plan includes roaming."),
+        ("我不清楚價格，不過退貨是要收費五十元的。", "退貨是要收費五十元的。"),
+        ("雖然我不知道價格，退貨是免費的。", "退貨是免費的。"),
         ("文档中没有提到价格。保修期为两年。", "保修期为两年。"),
     ],
 )
@@ -80,6 +82,22 @@ REFUSALS = [
     "申し訳ありませんが、その情報は見つかりませんでした。",
     "資料には記載がありません。",
     "わかりません。",
+    # found by a newcomer: the stock refusals of common prompts
+    "根据已知信息无法回答该问题",
+    "根据已知信息无法回答该问题，没有提供足够的相关信息。",
+    "该问题无法回答",
+    "抱歉，我无法从提供的资料中找到答案。",
+    "我無法從提供的資料中找到答案。",
+    "我无法从文档中找到相关信息。",
+    "无法从上下文中得出答案。",
+    "对不起，我没有这方面的信息。",
+    "没有足够的信息来回答这个问题。",
+    "未提及",
+    "Unable to answer.",
+    "No answer found.",
+    "The answer is not in the provided context.",
+    "The context provided does not answer the question.",
+    "The passages do not answer the question.",
 ]
 
 CLAIMS = [
@@ -124,6 +142,16 @@ CLAIMS = [
     "我們無法退還已拆封的軟體。",
     "返品できません。",
     "超过七天不能退货。",
+    "员工无法从财务部门领取现金。",
+    "客户无法从网站中删除账户。",
+    "该产品没有足够的内存来运行系统。",
+    "我们没有这方面的限制。",
+    "他没有提到价格。",
+    "The refund is not in the price.",
+    "The information is not part of the contract.",
+    "Customers are unable to answer calls at night.",
+    "Unable to answer calls at night, staff use the app.",
+    "No results were published before 2020.",
 ]
 
 

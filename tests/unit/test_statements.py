@@ -18,6 +18,23 @@ def texts(answer: str) -> list[str]:
 
 # field case 25: text without a Western full stop, lists, tables, code
 @pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        ("您好！很高兴为您服务。全职员工每年有26天带薪年假。", ["全职员工每年有26天带薪年假。"]),
+        ("很高興為您服務。", []),
+        ("很高兴能帮到您。", []),
+        ("Thanks for contacting HR. Leave is 26 days.", ["Leave is 26 days."]),
+        ("Welcome to the HR help desk.", []),
+        ("Leave is 26 days.\n\nBest regards, HR Team", ["Leave is 26 days."]),
+        ("Welcome to the support service costs 5 euros.", ["Welcome to the support service costs 5 euros."]),
+        ("很高兴为您服务的员工有三名。", ["很高兴为您服务的员工有三名。"]),
+    ],
+)
+def test_a_help_desk_greets_without_claiming(answer: str, claims: list[str]) -> None:
+    assert [s.text for s in claims_of(answer).statements] == claims
+
+
+@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         ("Lima is the capital", ["Lima is the capital"]),

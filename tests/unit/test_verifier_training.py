@@ -218,8 +218,9 @@ def test_a_statement_is_read_as_if_it_stood_alone(base: Base) -> None:
 
 def test_statements_stand_at_the_same_positions_whatever_the_premise() -> None:
     batch = pack([Row([5] * 30, [[6], [7, 8]]), Row([5] * 3, [[6]])], 0, 2)
-    assert batch.positions[batch.first].tolist() == [STATEMENT_AT] * 3
-    assert batch.ids[batch.first].tolist() == [2] * 3
+    begins = batch.statement_tokens[batch.first]
+    assert batch.positions[begins].tolist() == [STATEMENT_AT] * 3
+    assert batch.ids[begins].tolist() == [2] * 3
 
 
 def test_only_unsupported_counts_the_sum_of_both_classes() -> None:
