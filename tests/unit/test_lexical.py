@@ -37,7 +37,7 @@ def verdict(judge: Judge, statement: str, *contexts: str, conversation: tuple[st
 
 def test_at_least_nine_in_ten_minimal_pairs_are_right(judge: Judge) -> None:
     wrong = [r for r in PAIRS if verdict(judge, r["statement"], r["context"]).label != r["verdict"]]
-    assert len(PAIRS) >= 200
+    assert len(PAIRS) >= 400, "two statements a pair"
     assert len(wrong) <= 0.1 * len(PAIRS), wrong
 
 
