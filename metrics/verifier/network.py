@@ -20,8 +20,6 @@ from metrics.verifier.packing import Batch
 FROZEN = 3
 POOLS = 4
 CLASSES = ("supported", "not_found", "contradicted")
-LARGEST_SCORE = 60.0
-"""Bound of an attention score: its exponential is finite in bfloat16, and so is a sum of hundreds."""
 
 MakeDense = Callable[[Tensor, Tensor], Dense]
 
@@ -147,12 +145,12 @@ def _taught(query: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
 
 
 def _quick(query: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
-    """In half the time of the fused kernel for rows this short. Scores are bounded where a softmax would subtract their
-    maximum: they are far from the bound."""
+    """The same step by step, in place: some two thirds of the time of the fused kernel for rows this short."""
     rows, heads, longest, width = query.shape
     q, k, v = (part.reshape(rows * heads, longest, width) for part in (query * width**-0.5, key, value))
-    scores = torch.bmm(q, k.transpose(1, 2)).clamp_(-LARGEST_SCORE, LARGEST_SCORE)
-    shares = scores.exp_().view(rows, heads, longest, longest).mul_(seen)
+    unseen = torch.zeros((), dtype=query.dtype).masked_fill(seen == 0, torch.finfo(query.dtype).min)
+    scores = torch.bmm(q, k.transpose(1, 2)).view(rows, heads, longest, longest).add_(unseen)
+    shares = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     mixed = torch.bmm(shares.view(rows * heads, longest, longest), v).view(rows, heads, longest, width)
     return mixed / shares.sum(-1, keepdim=True)
 

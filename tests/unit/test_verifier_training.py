@@ -179,8 +179,10 @@ def test_token_labels_follow_the_spans() -> None:
 
 
 def test_attention_in_bfloat16_is_that_of_float32_rounded(base: Base) -> None:
-    """Statements of any length in one batch; the quick way bounds scores instead of taking their maximum off."""
+    """Statements of any length in one batch, and scores beyond 60: the shipped network's reach 80."""
     parameters = initial(base.tensors, base.encoder.network, 1)
+    for name in [name for name in parameters if name.endswith("qkv.weight")]:
+        parameters[name] = parameters[name] * 12.0
     exactly, quickly = (
         assemble(base.encoder.network, base.encoder.weights, parameters, exact, attention)
         for attention in (torch.float32, torch.bfloat16)
