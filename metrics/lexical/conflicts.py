@@ -116,12 +116,17 @@ def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
         if len(shared) < SHARED * len(statement.vocabulary):
             continue
         shared -= statement.supposed ^ sentence.supposed  # «if it does not fit» says nothing of what fits
-        for head in sorted(statement.heads & shared):
-            if head not in sentence.negated and head not in statement.plain:
-                yield Conflict(Kind.NEGATION, f"not {head}", head)
-        for head in sorted(sentence.heads & shared):
-            if head not in statement.negated and head not in sentence.plain:
-                yield Conflict(Kind.NEGATION, head, f"not {head}")
+        for head in _unshared(statement, sentence, shared):
+            yield Conflict(Kind.NEGATION, f"not {head}", head)
+        for head in _unshared(sentence, statement, shared):
+            yield Conflict(Kind.NEGATION, head, f"not {head}")
+
+
+def _unshared(one: Sentence, other: Sentence, shared: frozenset[str]) -> Iterator[str]:
+    """What `one` denies and `other` says, where `other` denies nothing that the same negator may deny."""
+    for head, *others in one.heads:
+        if head in shared and head not in one.plain and other.negated.isdisjoint([head, *others]):
+            yield head
 
 
 def _denials(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from metrics.lexical.words import unit_lists
+from metrics.lexical.words import any_of, unit_lists
 
 YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = (
     "#year",
@@ -136,12 +136,8 @@ def _unit_table() -> dict[str, tuple[str, float]]:
 _UNITS = _unit_table()
 
 
-def _any(words: list[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-
-
-_WORD_UNITS = _any([u for u in _UNITS if u[-1].isascii() and u[-1].isalnum()])
-_SIGN_UNITS = _any([u for u in _UNITS if not (u[-1].isascii() and u[-1].isalnum()) and u not in "$€£¥₹"])
+_WORD_UNITS = any_of([u for u in _UNITS if u[-1].isascii() and u[-1].isalnum()])
+_SIGN_UNITS = any_of([u for u in _UNITS if not (u[-1].isascii() and u[-1].isalnum()) and u not in "$€£¥₹"])
 _UNIT = rf"(?P<unit>(?:{_WORD_UNITS})(?![a-z0-9])|{_SIGN_UNITS})"
 _CURRENCY = r"(?P<currency>us\$|hk\$|nt\$|[$€£¥₹]|usd|rmb|eur|gbp)"
 _HAN_NUMBER = "零〇一二两三四五六七八九十百千万亿"
@@ -184,7 +180,7 @@ _CHINESE_TIME = re.compile(
     r"(上午|下午|早上|早晨|晚上|凌晨|中午|傍晚|夜里)?(\d{1,2}|[一二两三四五六七八九十]{1,3})[点时](?!间)(?:(半)|(\d{1,2}|[一二三四五六七八九十]{1,3})分?)?"
 )
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})s?\b|(?:星期|周|礼拜)([一二三四五六日天])(?![年])")
-_NUMBER_WORD = f"(?:{_any(list(_NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)"
+_NUMBER_WORD = f"(?:{any_of(list(_NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)"
 _WORDS = re.compile(
     rf"\b(?:(half\s+an?|an?)\s+)?({_NUMBER_WORD}(?:(?:\s+and\s+|[\s-]+){_NUMBER_WORD})*)\b(?:[\s-]?{_UNIT})?"
 )
@@ -196,8 +192,8 @@ _ORDINAL_WORD = re.compile(rf"\b({'|'.join(_ORDINALS)})\b")
 _CHINESE = re.compile(rf"([{_HAN_NUMBER}]+(?:点[零〇一二三四五六七八九]+)?)({_SIGN_UNITS}|[{_COUNTERS}]|成)?")
 _IDIOM = re.compile(r"(?:万一|三明治|一一|三三两两|千万|统一|唯一|十分|百万富翁|五花八门|千方百计|一二)")
 _APPROXIMATE = re.compile(
-    rf"(?:\b(?:{_any(_LISTS['numbers']['approximate_english'])})\s+(?:\w+\s+)?|"
-    rf"{_any(_LISTS['numbers']['approximate_chinese'])})[$€£¥₹]?$"
+    rf"(?:\b(?:{any_of(_LISTS['numbers']['approximate_english'])})\s+(?:\w+\s+)?|"
+    rf"{any_of(_LISTS['numbers']['approximate_chinese'])})[$€£¥₹]?$"
 )
 
 

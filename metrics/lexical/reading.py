@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from metrics.language import UNSPACED
+from metrics.lexical.bounds import Mark, marks
+from metrics.lexical.negation import WORD, Reach, reaches_of
 from metrics.lexical.quantities import COUNTERS, STAND_IN, Quantity, quantities
-from metrics.lexical.words import fold, stem, word_lists
+from metrics.lexical.words import any_of, fold, stem, word_lists
 from metrics.sentences import sentence_spans
 
 MAX_TERMS = 400
@@ -35,8 +37,8 @@ class Sentence:
     names: frozenset[str]
     """Terms that are written like a name; of scripts that know capitals only."""
     numbers: tuple[Quantity, ...]
-    heads: frozenset[str]
-    """Terms that a negator stands before."""
+    heads: tuple[tuple[str, ...], ...]
+    """Of each negator the term that it stands before, then others that it may deny as well: «contains no gluten»."""
     negated: frozenset[str]
     """Terms within reach of a negator, heads among them."""
     plain: frozenset[str]
@@ -45,7 +47,11 @@ class Sentence:
     """Terms of a clause that supposes: «if it does not rain», «those who do not pay», «如果没有»."""
     denied: frozenset[Quantity]
     """Those of `numbers` that a negator stands right before: «is not 26 days», «do not get 13 days», «不是14周»."""
+    marks: tuple[Mark, ...]
+    """The numbers, those of one date together, with what is said of their bounds."""
     negations: int
+    unbound: int
+    """Negations less those that are part of a comparison: «not more than 5»."""
     poles: tuple[tuple[str, bool, int], ...]
     """Words that have an opposite, whether each is negated, and its character."""
     roles: tuple[tuple[str, int], ...]
@@ -72,7 +78,6 @@ _STOP = frozenset(_LISTS["stop"]["english"].split())
 _STOP_CHARS = frozenset(_LISTS["stop"]["chinese"])
 _SPEAKER = frozenset(_LISTS["speaker"]["english"])
 _ROLES = frozenset(_LISTS["relations"]["roles"])
-_NEGATORS = frozenset(_LISTS["negation"]["english"])
 
 
 def _opposites(pairs: str) -> dict[str, frozenset[str]]:
@@ -101,41 +106,26 @@ OPPOSITES = _ENGLISH_OPPOSITES | _CHINESE_OPPOSITES
 """Stem (or Chinese word) → its opposites."""
 
 
-def _any(words: list[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-
-
 _TOKEN = re.compile(
     rf"(?P<wide>[{UNSPACED}]+)|(?P<stand_in>{STAND_IN})|(?P<word>(?:[a-z]\.){{2,6}}|[^\W\d_{UNSPACED}][^\W_{UNSPACED}]*(?:['&-][^\W_{UNSPACED}]+)*)"
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_CLAUSE_END = re.compile(r"[,;:.!?()，；：。！？、]|\b(?:but|although|though|while|and)\b|但|而")
 _SUPPOSED_END = re.compile(r"[,;:.!?()，；：。！？]|\bthen\b")
-_NEGATOR_WORD = re.compile(r"\b[a-z]*n ?' ?t\b|\b[a-z]+\b")
-_ENGLISH_EXCEPT = re.compile(rf"\b(?:{_any(_LISTS['negation']['english_except'])}|no (?=\d))")
-_ENGLISH_HIDDEN = re.compile(rf"\b(?:{_any(_LISTS['negation']['english_hidden'])})\b")
-_ELLIPSIS = re.compile(r"\s*(?:[,;.!?)]|$|do(?:es)? (?:so|it|that)\b)")
-_SUPPOSING = re.compile(rf"\b(?:{_any(_LISTS['supposing']['english'])})\b|{_any(_LISTS['supposing']['chinese'])}")
-_CHINESE_NEGATOR = re.compile(
-    rf"(?P<skip>{_any(_LISTS['negation']['chinese_except'])})|(?P<negator>{_any(_LISTS['negation']['chinese'])})"
-)
-_CHINESE_AUXILIARY = re.compile(rf"(?:{_any(_LISTS['negation']['chinese_auxiliary'])})*")
+_SUPPOSING = re.compile(rf"\b(?:{any_of(_LISTS['supposing']['english'])})\b|{any_of(_LISTS['supposing']['chinese'])}")
 _DENIAL = re.compile(
-    rf"(?:(?<!or )(?<!\w)(?:{_any(_LISTS['denial']['english'])})|n't)"
-    rf"(?:\s(?:{_any(_LISTS['denial']['english_between'])}))*\s$|"
-    rf"(?<![是得])(?:{_any(_LISTS['denial']['chinese'])})(?:{_any(_LISTS['negation']['chinese_auxiliary'])})*\s?$"
+    rf"(?:(?<!or )(?<!\w)(?:{any_of(_LISTS['denial']['english'])})|n't)"
+    rf"(?:\s(?:{any_of(_LISTS['denial']['english_between'])}))*\s$|"
+    rf"(?<![是得])(?:{any_of(_LISTS['denial']['chinese'])})(?:{any_of(_LISTS['negation']['chinese_auxiliary'])})*\s?$"
 )
 DENIAL_REACH = 40
 """Characters before a quantity in which a negator of it is looked for."""
-_CHINESE_POLE = re.compile(_any(list(_CHINESE_OPPOSITES)))
+_CHINESE_POLE = re.compile(any_of(list(_CHINESE_OPPOSITES)))
 _PASSIVE = re.compile(
     r"\b(?:is|are|was|were|been|be|being)\s+(?:\w+\s+){0,2}?\w+(?:ed|en|own|ught|old|ade|ung|et)\b|[被由]"
 )
-_CHINESE_ROLE = re.compile(rf"(?:{_any(_LISTS['relations']['compare_chinese'])})")
+_CHINESE_ROLE = re.compile(rf"(?:{any_of(_LISTS['relations']['compare_chinese'])})")
 _HAN = re.compile(f"[{UNSPACED}]")
 _GLUED = re.compile(r"(?<=[a-z]{3}[.!?])(?=[A-Z][a-z])")
-_REACH_WIDE, _REACH = 8, 40
-"""Characters that a negator reaches over, at most to the end of its clause."""
 _REACH_SUPPOSED = 120
 """The same of a word that supposes."""
 
@@ -173,23 +163,28 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
     for quantity in numbers:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
     terms, places, words, names = _terms(text, sentence, start, counted)
-    reaches = list(islice(_reaches(sentence), MAX_MARKS))
+    reaches = list(islice(reaches_of(sentence), MAX_MARKS))
     supposing = _supposing(sentence)
-    heads, negated, plain, supposed = set(), set(), set(), set()
+    negated, plain, supposed = set(), set(), set()
+    heads: list[list[str]] = [[] for _ in reaches]
     at = 0
-    waiting = [firm for _, _, firm in reaches]
-    for term, place in zip(terms, places, strict=True):
-        while at < len(reaches) and reaches[at][1] <= place:
+    for k, (term, place) in enumerate(zip(terms, places, strict=True)):
+        while at < len(reaches) and reaches[at].stop <= place:
             at += 1
-        if at < len(reaches) and reaches[at][0] <= place:
-            negated.add(term)
-            if waiting[at]:
-                heads.add(term)
-                waiting[at] = False
-        else:
+        reach = reaches[at] if at < len(reaches) and reaches[at].start <= place else None
+        if reach is None:
             plain.add(term)
+        else:
+            negated.add(term)
+            if reach.firm and (reach.subject or not heads[at]):
+                heads[at].append(term)
+                if reach.verb >= 0 and k and places[k - 1] >= reach.verb:  # «contains no gluten» denies «contains» too
+                    heads[at].append(terms[k - 1])
+                    negated.add(terms[k - 1])
         if supposing[place]:
             supposed.add(term)
+    marked = marks(sentence, numbers)
+    denials = [mark.denial for mark in marked if mark.denial[1]]
     return Sentence(
         start=start,
         end=end,
@@ -199,12 +194,14 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         words=words,
         names=frozenset(names),
         numbers=tuple(numbers),
-        heads=frozenset(heads),
+        heads=tuple(tuple(head) for head in heads if head),
         negated=frozenset(negated),
         plain=frozenset(plain),
         supposed=frozenset(supposed),
         denied=frozenset(q for q in numbers if _DENIAL.search(sentence, max(q.start - DENIAL_REACH, 0), q.start)),
-        negations=sum(firm for _, _, firm in reaches),
+        marks=marked,
+        negations=sum(reach.firm for reach in reaches),
+        unbound=sum(reach.firm and not any(a <= reach.negator < b for a, b in denials) for reach in reaches),
         poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
         roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
         passive=bool(_PASSIVE.search(sentence)),
@@ -276,41 +273,6 @@ def _is_name(text: str, start: int, end: int, first: bool) -> bool:
     return not first or (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper())
 
 
-def _reaches(sentence: str) -> Iterator[tuple[int, int, bool]]:
-    """Character ranges that a negator reaches over, and whether it denies what comes first in it.
-
-    «prevents X from Y» and «rather than X» deny without saying of what (not firm); so does «X cannot.», which reaches
-    back over its own clause.
-    """
-    excepted = [m.span() for m in _ENGLISH_EXCEPT.finditer(sentence)]
-    found: list[tuple[int, int, bool]] = []
-    for match in _NEGATOR_WORD.finditer(sentence):
-        word = match[0]
-        if not ("'" in word or word in _NEGATORS):
-            continue
-        if not any(low <= match.start() < high for low, high in excepted):
-            end = _clause_end(sentence, match.end(), _REACH)
-            if _ELLIPSIS.match(sentence, match.end()):
-                found.append((_clause_start(sentence, match.start()), match.start(), False))
-            else:
-                found.append((match.end(), end, True))
-    for match in _ENGLISH_HIDDEN.finditer(sentence):
-        found.append((match.end(), _clause_end(sentence, match.end(), _REACH), False))
-    for match in _CHINESE_NEGATOR.finditer(sentence):
-        if match["negator"]:
-            auxiliary = _CHINESE_AUXILIARY.match(sentence, match.end())
-            begin = auxiliary.end() if auxiliary else match.end()
-            found.append((begin, _clause_end(sentence, begin, _REACH_WIDE), True))
-    found.sort()
-    last = 0
-    for low, high, firm in found:
-        if max(low, last) < high:
-            yield max(low, last), high, firm
-            last = high
-        else:
-            yield low, low, firm
-
-
 def _supposing(sentence: str) -> bytearray:
     """1 at the characters of clauses that suppose."""
     marks = bytearray(len(sentence))
@@ -321,34 +283,23 @@ def _supposing(sentence: str) -> bytearray:
     return marks
 
 
-def _clause_start(sentence: str, at: int) -> int:
-    """Where the clause that holds character `at` begins, at most `_REACH` characters before it."""
-    ends = [m.end() for m in _CLAUSE_END.finditer(sentence, max(at - _REACH, 0), at)]
-    return ends[-1] if ends else max(at - _REACH, 0)
-
-
-def _clause_end(sentence: str, at: int, reach: int) -> int:
-    stop = _CLAUSE_END.search(sentence, at + 1, at + reach)
-    return stop.start() if stop else min(at + reach, len(sentence))
-
-
-def _poles(sentence: str, reaches: list[tuple[int, int, bool]], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
-    for match in _NEGATOR_WORD.finditer(sentence):
+def _poles(sentence: str, reaches: list[Reach], counted: bytearray) -> Iterator[tuple[str, bool, int]]:
+    for match in WORD.finditer(sentence):
         word = match[0] if match[0] in _ENGLISH_OPPOSITES else stem(match[0])
         if (
             word in _ENGLISH_OPPOSITES
             and not counted[match.start()]
             and not (word != match[0] and match[0] in _NO_POLES)
         ):
-            yield word, any(low <= match.start() < high for low, high, _ in reaches), match.start()
+            yield word, any(r.start <= match.start() < r.stop for r in reaches), match.start()
     for match in _CHINESE_POLE.finditer(sentence):
-        negated = any(low <= match.end() - 1 < high or low == match.end() for low, high, _ in reaches)
+        negated = any(r.start <= match.end() - 1 < r.stop or r.start == match.end() for r in reaches)
         yield match[0], negated, match.start()
 
 
 def _roles(sentence: str, places: list[int]) -> Iterator[tuple[str, int]]:
     """Prepositions with the term that follows at once."""
-    spots = [(m.end(), m[0]) for m in _NEGATOR_WORD.finditer(sentence) if m[0] in _ROLES]
+    spots = [(m.end(), m[0]) for m in WORD.finditer(sentence) if m[0] in _ROLES]
     spots += [(m.end(), m[0]) for m in _CHINESE_ROLE.finditer(sentence)]
     k = 0
     for end, role in sorted(spots):

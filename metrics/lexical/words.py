@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -37,6 +38,11 @@ def word_lists() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def unit_lists() -> dict[str, Any]:
     return _read("units.toml")
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern for any of the words, the longest first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
 _IRREGULAR = {form: base for base, forms in word_lists()["irregular"].items() for form in forms.split()}
