@@ -9,39 +9,56 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from metrics.lexical.quantities import CLOCK, CLOCK12, Quantity, agrees
+from metrics.lexical.quantities import CLOCK, CLOCK12, DAY, MONTH, YEAR, Quantity, agrees
 from metrics.lexical.words import any_of, word_lists
 
 REACH = 44
 """Characters before and after a quantity that are looked at."""
-_JOINTS = re.compile(r"(?:\s*,?\s*(?:the\s+|of\s+)*|[-/.]|日|号|年|月)")
+_JOINT = re.compile(r"\s*,?\s*(?:of\s+)?|[-/.]")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A quantity, or all parts of one date. -1, 0 or 1 each: no more, nothing said, no less; before, after; from, to."""
+    """A quantity, or all parts of one date, at `sentence[start:end]`, its comparison included."""
 
     parts: tuple[Quantity, ...]
-    size: int
-    time: int
+    start: int
     end: int
-    denial: tuple[int, int]
-    """Characters of a negator that is part of the comparison, as in «not more than 5»."""
+    size: int = 0
+    """1: that or more, -1: that or less, 0: neither is said."""
+    time: int = 0
+    """1: so much later, -1: so much earlier."""
+    side: int = 0
+    """-1: from it on, 1: up to it."""
 
-    def says_the_same_as(self, other: Mark) -> bool:
-        """Whether the two hold the same quantity, of a date all parts that both name."""
-        pairs = [(a, b) for a in self.parts for b in other.parts if len(self.parts) == 1 == len(other.parts) or a.unit == b.unit]
+    @property
+    def number(self) -> int:
+        """Where the quantity itself begins; from `start` to there a negator denies nothing: «not more than 5»."""
+        return self.parts[0].start
+
+    def same_quantity(self, other: Mark) -> bool:
+        """Whether the two hold the same quantity; of dates, all parts that both name."""
+        single = len(self.parts) == len(other.parts) == 1
+        pairs = [(a, b) for a in self.parts for b in other.parts if single or a.unit == b.unit]
         return bool(pairs) and all(agrees(a, b) for a, b in pairs)
+
+    def comparable(self, other: Mark) -> bool:
+        """Whether the two measure alike, so that they can have changed places."""
+        a, b = self.parts[0].unit, other.parts[0].unit
+        if self.side * other.side < 0 and "" in (a, b):
+            return not (a + b).startswith("#")  # from 20 to 30 euros
+        return a == b or {a, b} <= {CLOCK, CLOCK12} or {a, b} <= _DATED
 
     def against(self, other: Mark) -> bool:
         return self.size * other.size < 0 or self.time * other.time < 0
 
 
+_DATED = {YEAR, MONTH, DAY}
 _LISTS = word_lists()["bounds"]
 
 
 _FILLER = r"(?:\s(?:a|an|the|about|around|some|age|of|total|on|at))*\s*[$€£¥₹]?$"
-_NOT = r"(?P<not>(?:\b(?:not|never|cannot|nor|no)|n't)\s(?:[a-z]+\s){0,3}?)?"
+_NOT = r"(?P<not>(?:\b(?:not|never|cannot|nor|no)|n't)\s(?:[a-z]+\s){0,2}?)?"
 _BEFORE = re.compile(
     rf"{_NOT}\b(?:(?P<more>{any_of(_LISTS['more'])})|(?P<less>{any_of(_LISTS['less'])})|(?P<since>{any_of(_LISTS['since'])})|(?P<until>{any_of(_LISTS['until'])}))"
     + _FILLER
@@ -75,16 +92,15 @@ def marks(sentence: str, numbers: Sequence[Quantity]) -> tuple[Mark, ...]:
     groups = list(_groups(sentence, numbers))
     for k, parts in enumerate(groups):
         start, stop = parts[0].start, parts[-1].end
-        dated = parts[0].unit.startswith("#")
-        size, time, denial = _bound(sentence, start, stop, dated)
-        following = groups[k + 1][0].start if k + 1 < len(groups) else -1
-        opened = _FROM.search(sentence, max(start - REACH, 0), start)
-        end = -1 if opened or (following >= 0 and _RANGE.fullmatch(sentence, stop, following)) else 0
-        if not end:
-            previous = groups[k - 1][-1].end if k else -1
-            joined = found and found[-1].end < 0 and _RANGE.fullmatch(sentence, previous, start)
-            end = 1 if joined or _TO.search(sentence, max(start - REACH, 0), start) else 0
-        found.append(Mark(parts, size, time, end, denial))
+        before = sentence[max(start - REACH, 0) : start]
+        side = 0
+        if _FROM.search(before) or (k + 1 < len(groups) and _RANGE.fullmatch(sentence, stop, groups[k + 1][0].start)):
+            side = -1
+        elif _TO.search(before) or (
+            k and found[-1].side < 0 and _RANGE.fullmatch(sentence, groups[k - 1][-1].end, start)
+        ):
+            side = 1
+        found.append(_marked(sentence, parts, side))
     return tuple(found)
 
 
@@ -94,10 +110,9 @@ def _groups(sentence: str, numbers: Sequence[Quantity]) -> Iterator[tuple[Quanti
     for quantity in numbers:
         joins = (
             parts
-            and quantity.unit in ("#year", "#month", "#day")
-            and parts[-1].unit in ("#year", "#month", "#day")
-            and quantity.unit not in {part.unit for part in parts}
-            and (parts[-1].end == quantity.start or _JOINTS.fullmatch(sentence, parts[-1].end, quantity.start))
+            and quantity.unit in _DATED
+            and {part.unit for part in parts} <= _DATED - {quantity.unit}
+            and _JOINT.fullmatch(sentence, parts[-1].end, quantity.start)
         )
         if parts and not joins:
             yield tuple(parts)
@@ -107,28 +122,23 @@ def _groups(sentence: str, numbers: Sequence[Quantity]) -> Iterator[tuple[Quanti
         yield tuple(parts)
 
 
-def _bound(sentence: str, start: int, stop: int, dated: bool) -> tuple[int, int, tuple[int, int]]:
+def _marked(sentence: str, parts: tuple[Quantity, ...], side: int) -> Mark:
+    start, stop = parts[0].start, parts[-1].end
+    dated = parts[0].unit.startswith("#")
     size = time = 0
-    denial = (0, 0)
+    begin, end = start, stop
     low = max(start - REACH, 0)
-    if (m := _BEFORE.search(sentence, low, start) or _BEFORE_CHINESE.search(sentence, low, start)) is not None:
-        if m["more"] or m["less"]:
-            size = 1 if m["more"] else -1
-        elif dated:
-            size = 1 if m["since"] else -1
-        if size and m["not"]:
-            size, denial = -size, m.span("not")
-    if (m := _AFTER.match(sentence, stop, stop + REACH) or _AFTER_CHINESE.match(sentence, stop, stop + REACH)) is not None:
-        if m["more"] or m["less"]:
-            size = size or (1 if m["more"] else -1)
-        elif dated and not sentence[stop : stop + 1].isspace():  # 6月15日之前; but «on 15 June after dinner»
-            size = size or (1 if m["after"] else -1)
-        elif not dated:
-            time = 1 if m["after"] else -1
-    return size, time, denial
-
-
-def comparable_marks(one: Mark, other: Mark) -> bool:
-    """Whether two marks measure alike, so that they can have changed places."""
-    a, b = one.parts[0].unit, other.parts[0].unit
-    return a == b or {a, b} <= {CLOCK, CLOCK12} or (a.startswith("#") and b.startswith("#"))
+    m = _BEFORE.search(sentence, low, start) or _BEFORE_CHINESE.search(sentence, low, start)
+    if m and (m["more"] or m["less"] or dated):
+        size = 1 if m["more"] or m["since"] else -1
+        begin = m.start()
+        if m["not"]:
+            size = -size
+    m = _AFTER.match(sentence, stop, stop + REACH) or _AFTER_CHINESE.match(sentence, stop, stop + REACH)
+    if m and (m["more"] or m["less"]):
+        size, end = size or (1 if m["more"] else -1), m.end()
+    elif m and not dated:
+        time, end = 1 if m["after"] else -1, m.end()
+    elif m and not sentence[stop : stop + 1].isspace():  # 6月15日之前; but «on 15 June after dinner»
+        size, end = size or (1 if m["after"] else -1), m.end()
+    return Mark(parts, begin, end, size, time, side)

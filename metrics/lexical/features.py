@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from metrics.language import UNSPACED
-from metrics.lexical.conflicts import Conflict, Kind, conflicts, other_name
+from metrics.lexical.chinese_names import Name, unknown_names
+from metrics.lexical.conflicts import Conflict, Kind, conflicts, name_in_place, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
 from metrics.lexical.quantities import STAND_IN
 from metrics.lexical.reading import Sentence, read_sentence
@@ -74,7 +75,8 @@ def _examined(
     absent = [term for term in weights if not matches[term]]
     names = [term for term in absent if term in statement.names]
     missing = [q for q in statement.numbers if not index.holders(q)]
-    best, found = _best(statement, text, windows, sources, names)
+    unknown = unknown_names(fold(text), index.words)
+    best, found = _best(statement, text, windows, sources, names, unknown)
     agreement = _agreement(best, found, weights, total) if best else 0.0
     held = sum(weights[t] * matches[t] for t in weights) + NUMBER_WEIGHT * (len(statement.numbers) - len(missing))
     strength = dict.fromkeys(Kind, 0.0)
@@ -94,7 +96,7 @@ def _examined(
         "negation_conflict": strength[Kind.NEGATION] * agreement,
         "opposite_conflict": strength[Kind.OPPOSITE] * agreement,
         "order_conflict": strength[Kind.ORDER] * agreement,
-        "name_conflict": strength[Kind.NAME] * agreement,
+        "name_conflict": max(strength[Kind.NAME], strength[Kind.NAME_IN_PLACE]) * agreement,
         "substitution": strength[Kind.SUBSTITUTION] * agreement,
         "parity": _parity(statement, best) * agreement,
         "length": math.log1p(sum(_unit(t) for t in statement.terms) + len(statement.numbers)),
@@ -104,7 +106,7 @@ def _examined(
     }
     return Examined(
         features,
-        _most_similar(best, found, windows, statement, text, sources, names, similarities) if best else None,
+        _most_similar(best, found, windows, statement, text, sources, names, unknown, similarities) if best else None,
         tuple(found),
         agreement,
         _written(text, statement, absent),
@@ -140,14 +142,19 @@ def _without_joints(statement: Sentence, index: Index) -> Sentence:
 
 
 def _best(
-    statement: Sentence, text: str, windows: Sequence[Window], sources: Sequence[str], names: Sequence[str]
+    statement: Sentence,
+    text: str,
+    windows: Sequence[Window],
+    sources: Sequence[str],
+    names: Sequence[str],
+    unknown: list[Name],
 ) -> tuple[Window | None, list[Conflict]]:
     """The window that supports the statement best: coverage, less what stands against it."""
     best: Window | None = None
     found: list[Conflict] = []
     highest = -math.inf
     for window in windows[:TRIED]:
-        against = _against(statement, text, window, sources, names)
+        against = _against(statement, text, window, sources, names, unknown)
         value = window.coverage - CONFLICT_COST * min(sum(c.strength for c in against), 1.0)
         if value > highest + 1e-9:
             best, found, highest = window, against, value
@@ -155,11 +162,12 @@ def _best(
 
 
 def _against(
-    statement: Sentence, text: str, window: Window, sources: Sequence[str], names: Sequence[str]
+    statement: Sentence, text: str, window: Window, sources: Sequence[str], names: Sequence[str], unknown: list[Name]
 ) -> list[Conflict]:
     return [
         *conflicts(statement, text, window, sources[window.source]),
         *other_name(names, window, statement),
+        *name_in_place(unknown, statement, text, window, sources[window.source]),
     ]
 
 
@@ -171,6 +179,7 @@ def _most_similar(
     text: str,
     sources: Sequence[str],
     names: Sequence[str],
+    unknown: list[Name],
     similarities: Sequence[float | None],
 ) -> Window:
     """Of the windows that hold as much as the best one and disagree in the same words, the most similar chunk's."""
@@ -183,7 +192,7 @@ def _most_similar(
     for window in windows if similarities else ():
         if similarity(window) <= similarity(chosen) or window.coverage < best.coverage - NEAR:
             continue
-        if _against(statement, text, window, sources, names) == list(found):
+        if _against(statement, text, window, sources, names, unknown) == list(found):
             chosen = window
     return chosen
 

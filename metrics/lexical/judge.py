@@ -23,7 +23,7 @@ from metrics.sentences import sentence_spans
 
 log = logging.getLogger(__name__)
 
-RULES = 4
+RULES = 5
 """Part of the identity: raise it when the same weights may give another verdict."""
 DECISIVE = 0.9
 """A number, negation, opposite or order in conflict with a window that agrees with this much of the rest decides."""
@@ -160,7 +160,7 @@ def _why_contradicted(conflict: Conflict) -> str:
             return f"opposites: the answer says «{said}», the evidence «{found}»"
         case Kind.ORDER:
             return f"turned round: the answer says «{said}», the evidence «{found}»"
-        case Kind.NAME:
+        case Kind.NAME | Kind.NAME_IN_PLACE:
             return f"the answer names «{said}», the evidence «{found}»"
         case Kind.SUBSTITUTION:
             return f"where the answer says «{said}», the evidence says «{found}»"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from metrics.lexical.words import any_of, word_lists
@@ -22,9 +22,7 @@ WORD = re.compile(r"\b[a-z]*n ?' ?t\b|\b[a-z]+\b")
 _ENGLISH_EXCEPT = re.compile(rf"\b(?:{any_of(_LISTS['english_except'])}|no (?=\d))")
 _ENGLISH_HIDDEN = re.compile(rf"\b(?:{any_of(_LISTS['english_hidden'])})\b")
 _ELLIPSIS = re.compile(r"\s*(?:[,;.!?)]|$|do(?:es)? (?:so|it|that)\b)")
-_CHINESE_NEGATOR = re.compile(
-    rf"(?P<skip>{any_of(_LISTS['chinese_except'])})|(?P<negator>{any_of(_LISTS['chinese'])})"
-)
+_CHINESE_NEGATOR = re.compile(rf"(?P<skip>{any_of(_LISTS['chinese_except'])})|(?P<negator>{any_of(_LISTS['chinese'])})")
 _CHINESE_AUXILIARY = re.compile(rf"(?:{any_of(_LISTS['chinese_auxiliary'])})*")
 
 
@@ -42,8 +40,8 @@ class Reach(NamedTuple):
     """Where a verb may begin that it denies as well, as in «contains no gluten»; -1: none."""
 
 
-def reaches_of(sentence: str) -> Iterator[Reach]:
-    """What the negators of a sentence reach over, in order and without overlaps.
+def reaches_of(sentence: str, compared: Sequence[tuple[int, int]] = ()) -> Iterator[Reach]:
+    """What the negators of a sentence reach over, in order and without overlaps; those within `compared` deny nothing.
 
     «prevents X from Y» and «rather than X» deny without saying of what (not firm); so does «X cannot.», which reaches
     back over its own clause.
@@ -72,6 +70,8 @@ def reaches_of(sentence: str) -> Iterator[Reach]:
             auxiliary = _CHINESE_AUXILIARY.match(sentence, match.end())
             begin = auxiliary.end() if auxiliary else match.end()
             found.append(Reach(begin, _clause_end(sentence, begin, REACH_WIDE), True, match.start()))
+    if compared:
+        found = [reach for reach in found if not any(low <= reach.negator < high for low, high in compared)]
     found.sort()
     last = 0
     for reach in found:

@@ -50,8 +50,7 @@ class Sentence:
     marks: tuple[Mark, ...]
     """The numbers, those of one date together, with what is said of their bounds."""
     negations: int
-    unbound: int
-    """Negations less those that are part of a comparison: «not more than 5»."""
+    """But for those that are part of a comparison: «not more than 5»."""
     poles: tuple[tuple[str, bool, int], ...]
     """Words that have an opposite, whether each is negated, and its character."""
     roles: tuple[tuple[str, int], ...]
@@ -93,6 +92,10 @@ _AS_WRITTEN = frozenset(_LISTS["antonyms"]["as_written"])
 _NO_POLES = _STOP - frozenset(_LISTS["antonyms"]["meant"])
 
 
+_ENDS = frozenset({"first"})
+"""Numbers with an opposite that is none: first and last."""
+
+
 def _pole(word: str) -> str:
     return word if word in _AS_WRITTEN else stem(word)
 
@@ -121,13 +124,14 @@ DENIAL_REACH = 40
 """Characters before a quantity in which a negator of it is looked for."""
 _CHINESE_POLE = re.compile(any_of(list(_CHINESE_OPPOSITES)))
 _PASSIVE = re.compile(
-    r"\b(?:is|are|was|were|been|be|being)\s+(?:\w+\s+){0,2}?\w+(?:ed|en|own|ught|old|ade|ung|et)\b|[被由]"
+    r"\b(?:is|are|was|were|been|be|being)\s+(?:\w+\s+){0,2}?"
+    rf"(?:\w+(?:ed|en|own|ught|old|ade|ung|et)|{any_of(_LISTS['relations']['participles'])})\b|[被由]"
 )
 _CHINESE_ROLE = re.compile(rf"(?:{any_of(_LISTS['relations']['compare_chinese'])})")
 _HAN = re.compile(f"[{UNSPACED}]")
 _GLUED = re.compile(r"(?<=[a-z]{3}[.!?])(?=[A-Z][a-z])")
 _REACH_SUPPOSED = 120
-"""The same of a word that supposes."""
+"""Characters that a word which supposes reaches over, at most to the end of its clause."""
 
 
 def read(text: str) -> Passage:
@@ -163,7 +167,9 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
     for quantity in numbers:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
     terms, places, words, names = _terms(text, sentence, start, counted)
-    reaches = list(islice(reaches_of(sentence), MAX_MARKS))
+    marked = marks(sentence, numbers)
+    compared = [(mark.start, mark.number) for mark in marked if mark.size]
+    reaches = list(islice(reaches_of(sentence, compared), MAX_MARKS))
     supposing = _supposing(sentence)
     negated, plain, supposed = set(), set(), set()
     heads: list[list[str]] = [[] for _ in reaches]
@@ -183,8 +189,6 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
                     negated.add(terms[k - 1])
         if supposing[place]:
             supposed.add(term)
-    marked = marks(sentence, numbers)
-    denials = [mark.denial for mark in marked if mark.denial[1]]
     return Sentence(
         start=start,
         end=end,
@@ -201,7 +205,6 @@ def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
         denied=frozenset(q for q in numbers if _DENIAL.search(sentence, max(q.start - DENIAL_REACH, 0), q.start)),
         marks=marked,
         negations=sum(reach.firm for reach in reaches),
-        unbound=sum(reach.firm and not any(a <= reach.negator < b for a, b in denials) for reach in reaches),
         poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
         roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
         passive=bool(_PASSIVE.search(sentence)),
@@ -288,7 +291,7 @@ def _poles(sentence: str, reaches: list[Reach], counted: bytearray) -> Iterator[
         word = match[0] if match[0] in _ENGLISH_OPPOSITES else stem(match[0])
         if (
             word in _ENGLISH_OPPOSITES
-            and not counted[match.start()]
+            and not (counted[match.start()] and word not in _ENDS)
             and not (word != match[0] and match[0] in _NO_POLES)
         ):
             yield word, any(r.start <= match.start() < r.stop for r in reaches), match.start()
