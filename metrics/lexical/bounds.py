@@ -70,7 +70,8 @@ _BEFORE_CHINESE = re.compile(
 )
 _AFTER = re.compile(
     rf"\s*(?:[a-z]+\s+){{0,2}}?(?:(?P<more>(?:or|and)\s(?:{any_of(_LISTS['or_more'])})\b|at least)|"
-    rf"(?P<less>(?:or|and)\s(?:{any_of(_LISTS['or_less'])})\b|at most)|(?P<after>after\b|later\b)|(?P<before>before\b|earlier\b|ago\b))"
+    rf"(?P<less>(?:or|and)\s(?:{any_of(_LISTS['or_less'])})\b|at most)|(?P<after>after\b|later\b)|"
+    r"(?P<before>before\b|earlier\b|ago\b))"
 )
 _AFTER_CHINESE = re.compile(
     rf"[^\W\d]?(?:(?P<more>{any_of(_LISTS['more_after'])})|(?P<less>{any_of(_LISTS['less_after'])})|"

@@ -20,6 +20,7 @@ _DOUBLE = frozenset(_LISTS["double_surnames"])
 _SURNAME = f"(?:{any_of(_DOUBLE)}|[{_LISTS['surnames']}])"
 _TITLED = re.compile(rf"(?P<name>{_SURNAME}{_HAN}{{0,2}}?)(?P<title>{any_of(_LISTS['titles'])})")
 _START = re.compile(rf"(?:{_SURNAME}|[小老阿][{_LISTS['surnames']}])")
+_SUFFIX = re.compile(any_of(_LISTS["suffixes"]))
 _PLACE = re.compile(any_of(_LISTS["places"]))
 _NO_NAME = re.compile(any_of(_LISTS["no_names"]))
 _WIDE = re.compile(_HAN)
@@ -29,7 +30,7 @@ _EDGES = frozenset(_LISTS["edges"])
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What may be a name, at `text[start:end]` of a folded text. `kind`: its title, "place" or "full"."""
+    """What may be a name, at `text[start:end]` of a folded text. `kind`: its title or suffix, "place" or "full"."""
 
     text: str
     kind: str
@@ -81,6 +82,12 @@ def _names(text: str) -> Iterator[Name]:
             yield Name(match[0], match["title"], *match.span())
     for match in _PLACE.finditer(text):
         yield Name(match[0], "place", *match.span())
+    for match in _SUFFIX.finditer(text):
+        for length in (4, 3, 2):
+            start = match.start() - length
+            name = text[start : match.start()] if start >= 0 else ""
+            if len(name) == length and all(_inside(c) for c in name) and not _NO_NAME.search(name):
+                yield Name(name, match[0], start, match.start())
     for match in _START.finditer(text):
         start = match.start()
         if _NO_NAME.match(text, start):
@@ -90,14 +97,17 @@ def _names(text: str) -> Iterator[Name]:
             continue
         for length in (len(match[0]) + 2, len(match[0]) + 1):
             name = text[start : start + length]
-            if len(name) == length and all("\u4e00" <= c <= "\u9fff" for c in name):
-                if length > 2 or name[0] in _SURE:
-                    yield Name(name, "full", start, start + length)
+            if len(name) == length and all(map(_WIDE.match, name)) and (length > 2 or name[0] in _SURE):
+                yield Name(name, "full", start, start + length)
+
+
+def _inside(character: str) -> bool:
+    return character not in _EDGES and _WIDE.match(character) is not None
 
 
 def _same_place(name: Name, statement: str, rival: Name, evidence: str) -> bool:
     """Whether both stand between the same characters, or next to the same ones and at the edge of a word."""
-    if name.kind not in ("place", "full"):
+    if _TITLED.fullmatch(name.text):
         return True
     if len(name.text) == 2 == len(rival.text) and name.kind == "full" and name.text[0] == rival.text[0]:
         return False  # 方法, 方式

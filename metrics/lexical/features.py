@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from metrics.language import UNSPACED
 from metrics.lexical.chinese_names import Name, unknown_names
-from metrics.lexical.conflicts import Conflict, Kind, conflicts, name_in_place, other_name
+from metrics.lexical.conflicts import conflicts, name_in_place, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
+from metrics.lexical.kinds import Conflict, Kind
 from metrics.lexical.quantities import STAND_IN
 from metrics.lexical.reading import Sentence, read_sentence
 from metrics.lexical.words import fold

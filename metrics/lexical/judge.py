@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
-from metrics.lexical.conflicts import Conflict, Kind
 from metrics.lexical.evidence import Index, Window
 from metrics.lexical.features import VERSION, Examined, examine
+from metrics.lexical.kinds import Conflict, Kind
 from metrics.lexical.model import Model, load_model
 from metrics.lexical.reading import Passage
 from metrics.lexical.readings import Readings

@@ -164,6 +164,7 @@ _FIGURE = re.compile(
 )
 _ORDINAL_FIGURE = re.compile(r"(?<![a-z0-9_.])(\d+)(?:st|nd|rd|th)\b|第(\d+|[零〇一二两三四五六七八九十百]+)(?![周期])")
 _PERCENT_OF = re.compile(rf"百分之(\d+(?:\.\d+)?|[{_HAN_NUMBER}点]+)")
+_DISCOUNT = re.compile(r"([一二三四五六七八九]{1,2}|\d(?:\.\d|\d)?)折(?!页|叠)")
 _MONTH_NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DATE = re.compile(
     rf"(?<![a-z0-9])(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+)?({_MONTH_NAME})(?![a-z])\.?"
@@ -269,6 +270,9 @@ def _weekdays(text: str) -> Iterator[Quantity]:
 def _figures(text: str) -> Iterator[Quantity]:
     for m in _PERCENT_OF.finditer(text):
         yield Quantity(_chinese_or_figure(m[1]), "percent", *m.span())
+    for m in _DISCOUNT.finditer(text):  # 八五折 = 8.5折 is 85 % of the price, 五折 is 50 %
+        digits = m[1].replace(".", "") if m[1][0].isdecimal() else "".join(str(_CHINESE_DIGITS[c]) for c in m[1])
+        yield Quantity(float(digits.ljust(2, "0")), "discount", *m.span())
     for m in _ORDINAL_FIGURE.finditer(text):
         yield Quantity(_chinese_or_figure(m[1] or m[2]), ORDINAL, *m.span())
     for m in _FIGURE.finditer(text):

@@ -10,34 +10,56 @@ import re
 from collections.abc import Sequence
 
 from metrics.language import simplified
-from metrics.lexical.words import word_lists
+from metrics.lexical.words import any_of, word_lists
 
-_GROUPS = [group.split() for group in word_lists()["same"]["chinese"]]
-_OTHERS = {word: [other for other in group if other != word] for group in _GROUPS for word in group}
-_WORD = re.compile("|".join(sorted(_OTHERS, key=len, reverse=True)))
+_SAME = word_lists()["same"]
+
+
+def _others(groups: list[str]) -> dict[str, list[str]]:
+    table: dict[str, list[str]] = {}
+    for group in map(str.split, groups):
+        for word in group:
+            table.setdefault(word, []).extend(other for other in group if other != word)
+    return table
+
+
+_OTHERS = _others(_SAME["chinese"])
+_HERE = _others(_SAME["chinese_here"])
+_WORD = re.compile(any_of({*_OTHERS, *_HERE, *_SAME["chinese_alone"]}))
 
 
 def in_words_of(sources: Sequence[str], statements: Sequence[str]) -> list[str]:
     """The statements, each word that the sources do not have there replaced by one of its group that they do have.
 
-    «There»: before the character that follows it, at the end after the one in front of it.
+    «There»: before the character that follows it, at the end after the one in front of it. Words of two characters and
+    more, of which the sources hold the other one only, are replaced wherever they stand.
 
     >>> in_words_of(["会议室可容纳20人。"], ["会议室能容纳20人。", "会议室能开窗。"])
     ['会议室可容纳20人。', '会议室能开窗。']
     >>> in_words_of(["他可能来。"], ["他能来。"])
     ['他能来。']
+    >>> in_words_of(["展览每年举办一次。"], ["每年都会举行展览。"])
+    ['每年都会举办展览。']
     """
     said = [simplified(statement) for statement in statements]
     if not any(map(_WORD.search, said)):
         return list(statements)
-    held: set[str] = set()
+    spots: set[str] = set()
+    words: set[str] = set()
     for source in map(simplified, sources):
         for match in _WORD.finditer(source):
-            held |= _spots(source, match)
+            words.add(match[0])
+            spots |= _spots(source, match)
 
     def instead(match: re.Match[str]) -> str:
-        words = (match[0], *_OTHERS[match[0]])
-        return next((word for word in words if _spot(match.string, match, word) in held), match[0])
+        word = match[0]
+        same = _OTHERS.get(word, [])
+        for other in (word, *same, *_HERE.get(word, [])):
+            if _spot(match.string, match, other) in spots:
+                return other
+        if word in words or len(word) < 2:
+            return word
+        return next((other for other in same if len(other) > 1 and other in words), word)
 
     return [
         _WORD.sub(instead, text) if _WORD.search(text) else statement

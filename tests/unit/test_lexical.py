@@ -289,7 +289,7 @@ def test_requests_are_answered_in_order(judge: Judge) -> None:
 
 def test_the_identity_names_the_weights(judge: Judge) -> None:
     kind, version, digest = judge.identity.split("/")
-    assert (kind, version) == ("lexical", "2.4")
+    assert (kind, version) == ("lexical", "2.5")
     assert len(digest) == 8
 
 

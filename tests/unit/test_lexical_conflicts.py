@@ -6,8 +6,8 @@ import pytest
 
 from metrics.event import Chunk
 from metrics.judge import JudgeRequest, Statement
-from metrics.lexical.conflicts import Kind
 from metrics.lexical.judge import LexicalJudge
+from metrics.lexical.kinds import Kind
 
 
 @pytest.fixture(scope="module")
