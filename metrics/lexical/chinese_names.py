@@ -28,6 +28,9 @@ _EDGES = frozenset(_LISTS["edges"])
 """Characters that may stand right before or behind a name without being a part of it."""
 
 
+_BREAKS = frozenset("的了是由被在把")
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """What may be a name, at `text[start:end]` of a folded text. `kind`: its title or suffix, "place" or "full"."""
@@ -86,7 +89,7 @@ def _names(text: str) -> Iterator[Name]:
         for length in (4, 3, 2):
             start = match.start() - length
             name = text[start : match.start()] if start >= 0 else ""
-            if len(name) == length and all(_inside(c) for c in name) and not _NO_NAME.search(name):
+            if len(name) == length and _may_be_inside(name) and not _NO_NAME.search(name):
                 yield Name(name, match[0], start, match.start())
     for match in _START.finditer(text):
         start = match.start()
@@ -101,8 +104,9 @@ def _names(text: str) -> Iterator[Name]:
                 yield Name(name, "full", start, start + length)
 
 
-def _inside(character: str) -> bool:
-    return character not in _EDGES and _WIDE.match(character) is not None
+def _may_be_inside(name: str) -> bool:
+    """Whether characters may be the front of a name: 仁和 of 仁和制药, but not 的大 of «最好的大学»."""
+    return name[0] not in _EDGES and all(c not in _BREAKS and _WIDE.match(c) for c in name)
 
 
 def _same_place(name: Name, statement: str, rival: Name, evidence: str) -> bool:

@@ -142,7 +142,9 @@ class Index:
         return found
 
     def _neighbours(self, one: int, other: int) -> bool:
-        return one >= 0 and other < len(self.places) and self.places[one][0] == self.places[other][0]
+        if one < 0 or other >= len(self.places) or self.places[one][0] != self.places[other][0]:
+            return False
+        return not (self.sentences[one].row and self.sentences[other].row)
 
     def _window(
         self, span: tuple[int, ...], statement: Sentence, held: Sequence[tuple[float, str]], total: float

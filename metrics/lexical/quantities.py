@@ -133,16 +133,16 @@ def _unit_table() -> dict[str, tuple[str, float]]:
     return table
 
 
-_UNITS = _unit_table()
+UNITS = _unit_table()
 
 
-_WORD_UNITS = any_of([u for u in _UNITS if u[-1].isascii() and u[-1].isalnum()])
-_SIGN_UNITS = any_of([u for u in _UNITS if not (u[-1].isascii() and u[-1].isalnum()) and u not in "$€£¥₹"])
+_WORD_UNITS = any_of([u for u in UNITS if u[-1].isascii() and u[-1].isalnum()])
+_SIGN_UNITS = any_of([u for u in UNITS if not (u[-1].isascii() and u[-1].isalnum()) and u not in "$€£¥₹"])
 _UNIT = rf"(?P<unit>(?:{_WORD_UNITS})(?![a-z0-9])|{_SIGN_UNITS})"
 _CURRENCY = r"(?P<currency>us\$|hk\$|nt\$|[$€£¥₹]|usd|rmb|eur|gbp)"
 _HAN_NUMBER = "零〇一二两三四五六七八九十百千万亿"
 _COUNTERS = _LISTS["counters"]["chinese"]
-COUNTERS = frozenset(_COUNTERS) | {unit for unit in _UNITS if len(unit) == 1 and not unit.isascii()}
+COUNTERS = frozenset(_COUNTERS) | {unit for unit in UNITS if len(unit) == 1 and not unit.isascii()}
 """Single characters that may follow a number in a script without spaces."""
 
 _WORDS_OF_NUMBERS = [word[:4] for word in (*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS)]
@@ -282,7 +282,7 @@ def _figures(text: str) -> Iterator[Quantity]:
         figure = value
         scale = (m["scale"] or "").strip()
         value *= _SCALES.get(scale) or _BIG.get(scale) or _CHINESE_SCALES.get(scale) or 1
-        unit, factor = _UNITS.get(m["unit"] or m["currency"] or "", ("", 1.0))
+        unit, factor = UNITS.get(m["unit"] or m["currency"] or "", ("", 1.0))
         start = m.start("currency") if m["currency"] else m.start("number")
         yield Quantity(value * factor, unit, start, m.end(), _approximate(text, start), figure)
 
@@ -290,10 +290,10 @@ def _figures(text: str) -> Iterator[Quantity]:
 def _halves(text: str) -> Iterator[Quantity]:
     for m in _HALF.finditer(text):
         if m["unit"]:
-            unit, factor = _UNITS[m["unit"]]
+            unit, factor = UNITS[m["unit"]]
             yield Quantity(0.5 * factor, unit, *m.span())
         elif m["han"]:
-            unit, factor = _UNITS["个月" if m["han"] == "月" else m["han"]]
+            unit, factor = UNITS["个月" if m["han"] == "月" else m["han"]]
             whole = _chinese_or_figure(m["whole"]) if m["whole"] else 0.0
             yield Quantity((whole + 0.5) * factor, unit, *m.span())
         elif m["year"]:
@@ -305,7 +305,7 @@ def _halves(text: str) -> Iterator[Quantity]:
 def _word_numbers(text: str) -> Iterator[Quantity]:
     for m in _WORDS.finditer(text):
         value = _english_number(m[2]) * (0.5 if (m[1] or "").startswith("half") else 1)
-        unit, factor = _UNITS.get(m["unit"] or "", ("", 1.0))
+        unit, factor = UNITS.get(m["unit"] or "", ("", 1.0))
         if m[2] in ("one", "zero") and not unit:
             continue
         yield Quantity(value * factor, unit, m.start(), m.end(), _approximate(text, m.start()), value)
@@ -334,12 +334,12 @@ def _chinese_numbers(text: str) -> Iterator[Quantity]:
         number, after = m.groups()
         if (len(number) == 1 and not after) or (_IDIOM.match(text, m.start()) and not after) or number in "百千万亿":
             continue
-        if number == "一" and after not in _UNITS:
+        if number == "一" and after not in UNITS:
             continue
         value = chinese_number(number)
         if value is None:
             continue
-        unit, factor = ("percent", 10.0) if after == "成" else _UNITS.get(after or "", ("", 1.0))
+        unit, factor = ("percent", 10.0) if after == "成" else UNITS.get(after or "", ("", 1.0))
         end = m.end() if after and after not in _COUNTERS else m.end(1)
         yield Quantity(value * factor, unit, m.start(), end, _approximate(text, m.start()), value)
 

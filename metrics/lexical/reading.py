@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from metrics.language import UNSPACED
 from metrics.lexical.bounds import Mark, marks
 from metrics.lexical.negation import WORD, Reach, reaches_of
 from metrics.lexical.quantities import COUNTERS, STAND_IN, Quantity, quantities
+from metrics.lexical.tables import Table, tables, with_units
 from metrics.lexical.words import any_of, fold, stem, word_lists
 from metrics.sentences import sentence_spans
 
@@ -58,6 +59,8 @@ class Sentence:
     passive: bool
     speaker: bool
     """Somebody speaks of himself: I, my, we."""
+    row: bool = False
+    """A row of a table: what it says does not go on in the next one."""
 
     def around(self, at: int, reach: int) -> frozenset[str]:
         """Terms that begin within `reach` characters of character `at` of the sentence."""
@@ -137,11 +140,22 @@ _REACH_SUPPOSED = 120
 def read(text: str) -> Passage:
     """All sentences of a text. Linear in its length."""
     folded = fold(text)
-    sentences = []
-    for begin, end in _lines(text):
+    lines = list(_lines(text))
+    rows = tables(folded, lines)
+    sentences: list[Sentence] = []
+    headers: dict[int, frozenset[str]] = {}
+    for begin, end in lines:
+        table = rows.get(begin)
+        vocabulary: frozenset[str] = frozenset()
         for low, high in sentence_spans(text, begin, end):
             for a, b in _unglued(text, low, high):
-                sentences.append(read_sentence(text, folded, a, b))
+                sentence = read_sentence(text, folded, a, b, table)
+                vocabulary |= sentence.vocabulary
+                if table:  # a row says what its header says
+                    said = sentence.vocabulary | headers.get(table.start, frozenset())
+                    sentence = replace(sentence, vocabulary=said, row=True)
+                sentences.append(sentence)
+        headers[begin] = vocabulary
     return Passage(tuple(sentences))
 
 
@@ -159,10 +173,10 @@ def _unglued(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield from zip([start, *cuts], [*cuts, end], strict=True)
 
 
-def read_sentence(text: str, folded: str, start: int, end: int) -> Sentence:
-    """The sentence `text[start:end]`; `folded` is the folded whole."""
+def read_sentence(text: str, folded: str, start: int, end: int, table: Table | None = None) -> Sentence:
+    """The sentence `text[start:end]`; `folded` is the folded whole, `table` the one that it is a row of."""
     sentence = folded[start:end]
-    numbers = quantities(sentence)[:MAX_MARKS]
+    numbers = list(with_units(sentence, quantities(sentence)[:MAX_MARKS], table))
     counted = bytearray(len(sentence))
     for quantity in numbers:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
