@@ -42,6 +42,11 @@ class Mark:
         pairs = [(a, b) for a in self.parts for b in other.parts if single or a.unit == b.unit]
         return bool(pairs) and all(agrees(a, b) for a, b in pairs)
 
+    def same_value(self, other: Mark) -> bool:
+        """The same quantity, and no rounding or half of the day between the two: 9 o'clock may be 21:00."""
+        values = [{part.value for part in mark.parts} for mark in (self, other)]
+        return self.same_quantity(other) and (values[0] <= values[1] or values[1] <= values[0])
+
     def comparable(self, other: Mark) -> bool:
         """Whether the two measure alike, so that they can have changed places."""
         a, b = self.parts[0].unit, other.parts[0].unit

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from metrics.lexical.bounds import Mark
+from metrics.lexical.evidence import Window
 from metrics.lexical.quantities import Quantity
 from metrics.lexical.reading import Sentence
 
 NEAR, NEAR_WIDE = 25, 8
 """Characters around a spot that say what it is about."""
+_FUNCTION = frozenset("从由自到至在有比给向往")
+"""Characters of no meaning of their own that another order of the same words may need."""
 SHARED = 0.5
 """Share of the statement's terms that one sentence must hold for its negations to count."""
 
@@ -47,3 +50,13 @@ def same_place(statement: Sentence, at: int, sentence: Sentence, there: int) -> 
 
 def words_of(text: str, sentence: Sentence, quantity: Quantity | Mark) -> str:
     return text[sentence.start + quantity.start : sentence.start + quantity.end].strip()
+
+
+def joints_of(statement: Sentence, window: Window) -> tuple[str, ...]:
+    """Pairs of characters that only another order of known ones makes: 李高 of «小王比小李高», for «小李比小王高»."""
+    known = _FUNCTION.union(*(term for term in window.vocabulary if not term.isascii()))
+    return tuple(
+        term
+        for term in statement.terms
+        if not term.isascii() and term not in window.vocabulary and known.issuperset(term)
+    )

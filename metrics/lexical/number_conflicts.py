@@ -9,7 +9,7 @@ from itertools import combinations
 
 from metrics.lexical.bounds import Mark
 from metrics.lexical.evidence import Window
-from metrics.lexical.kinds import SHARED, Conflict, Kind, same_place, words_of
+from metrics.lexical.kinds import SHARED, Conflict, Kind, joints_of, same_place, words_of
 from metrics.lexical.quantities import Quantity, agrees, comparable
 from metrics.lexical.reading import Sentence
 
@@ -89,12 +89,11 @@ def _bounds(statement: Sentence, text: str, window: Window, source: str) -> Iter
 def _changed_places(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«From 30 to 20» against «from 20 to 30»; «5 in May and 7 in June» against «7 in May and 5 in June»."""
     for one, other in combinations(statement.marks[:MOST_MARKS], 2):
-        if not one.comparable(other) or one.same_quantity(other):
+        if not one.comparable(other) or one.same_value(other):
             continue
         turned: list[tuple[Sentence, Mark, Mark]] = []
         for sentence in window.sentences:
-            first = [mark for mark in sentence.marks if one.same_quantity(mark)]
-            second = [mark for mark in sentence.marks if other.same_quantity(mark)]
+            first, second = _same(one, sentence.marks), _same(other, sentence.marks)
             if len(first) == len(second) == 1 and first[0] is not second[0]:
                 pair = first[0], second[0]
                 if _turned(statement, one, other, sentence, *pair):
@@ -105,7 +104,12 @@ def _changed_places(statement: Sentence, text: str, window: Window, source: str)
         for sentence, a, b in turned[:1]:
             said = f"{words_of(text, statement, one)} … {words_of(text, statement, other)}"
             found = f"{words_of(source, sentence, b)} … {words_of(source, sentence, a)}"
-            yield Conflict(Kind.ORDER, said, found)
+            yield Conflict(Kind.ORDER, said, found, terms=joints_of(statement, window))
+
+
+def _same(said: Mark, marks: tuple[Mark, ...]) -> list[Mark]:
+    """The marks of the same value, or where there are none those that may be the same quantity."""
+    return [m for m in marks if said.same_value(m)] or [m for m in marks if said.same_quantity(m)]
 
 
 def _turned(statement: Sentence, one: Mark, other: Mark, sentence: Sentence, a: Mark, b: Mark) -> bool:

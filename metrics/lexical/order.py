@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from metrics.lexical.evidence import Window
-from metrics.lexical.kinds import Conflict, Kind
+from metrics.lexical.kinds import Conflict, Kind, joints_of
 from metrics.lexical.reading import Sentence
 
 SPAN = 12
@@ -19,7 +19,7 @@ _LISTED = re.compile("[,;:.、，；：。]")
 
 def order_conflicts(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«A acquired B» against «B acquired A», «from A to B» against «from B to A», «A before B» against «B before A»."""
-    joints = _joints(statement, window)
+    joints = joints_of(statement, window)
     held = sum(term in window.vocabulary for term in statement.terms) + len(joints)
     if window.coverage < SAME_WORDS and not (joints and held >= SAME_WORDS * len(statement.terms)):
         return
@@ -36,16 +36,6 @@ def order_conflicts(statement: Sentence, text: str, window: Window, source: str)
             found = _pivot(statement, sentence) or _exchange(statement, text, sentence, source)
             if found:
                 yield Conflict(Kind.ORDER, *found, terms=joints)
-
-
-def _joints(statement: Sentence, window: Window) -> tuple[str, ...]:
-    """Pairs of characters that only another order of known ones makes: 李高 of «小王比小李高», for «小李比小王高»."""
-    known = frozenset().union(*(term for term in window.vocabulary if not term.isascii()))
-    return tuple(
-        term
-        for term in statement.terms
-        if not term.isascii() and term not in window.vocabulary and known.issuperset(term)
-    )
 
 
 def _pivot(statement: Sentence, sentence: Sentence) -> tuple[str, str] | None:
