@@ -54,9 +54,8 @@ def words_of(text: str, sentence: Sentence, quantity: Quantity | Mark) -> str:
 
 def joints_of(statement: Sentence, window: Window) -> tuple[str, ...]:
     """Pairs of characters that only another order of known ones makes: 李高 of «小王比小李高», for «小李比小王高»."""
-    known = _FUNCTION.union(*(term for term in window.vocabulary if not term.isascii()))
-    return tuple(
-        term
-        for term in statement.terms
-        if not term.isascii() and term not in window.vocabulary and known.issuperset(term)
-    )
+    if all(map(str.isascii, statement.terms)):
+        return ()
+    held = window.vocabulary
+    known = _FUNCTION.union(*(term for term in held if not term.isascii()))
+    return tuple(term for term in statement.terms if not term.isascii() and term not in held and known.issuperset(term))

@@ -72,9 +72,12 @@ def _denials(statement: Sentence, text: str, window: Window, source: str) -> Ite
 
 def _bounds(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«More than 5 kg» against «less than 5 kg», «before 15 June» against «after 15 June»."""
+    bounded = [mark for mark in statement.marks if mark.size or mark.time]
+    if not bounded:
+        return
     least = SHARED * len(statement.vocabulary)
     near = [s for s in window.sentences if len(statement.vocabulary & s.vocabulary) >= least]
-    for said in statement.marks:
+    for said in bounded:
         there = [(s, mark) for s in near for mark in s.marks if said.same_quantity(mark)]
         rivals = [(s, mark) for s, mark in there if said.against(mark) and s.negations % 2 == statement.negations % 2]
         if rivals and len(rivals) == len(there):
@@ -92,7 +95,7 @@ def _changed_places(statement: Sentence, text: str, window: Window, source: str)
         if not one.comparable(other) or one.same_value(other):
             continue
         turned: list[tuple[Sentence, Mark, Mark]] = []
-        for sentence in window.sentences:
+        for sentence in (s for s in window.sentences if len(s.marks) > 1):
             first, second = _same(one, sentence.marks), _same(other, sentence.marks)
             if len(first) == len(second) == 1 and first[0] is not second[0]:
                 pair = first[0], second[0]

@@ -20,8 +20,7 @@ _LISTED = re.compile("[,;:.、，；：。]")
 def order_conflicts(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«A acquired B» against «B acquired A», «from A to B» against «from B to A», «A before B» against «B before A»."""
     joints = joints_of(statement, window)
-    held = sum(term in window.vocabulary for term in statement.terms) + len(joints)
-    if window.coverage < SAME_WORDS and not (joints and held >= SAME_WORDS * len(statement.terms)):
+    if window.coverage < SAME_WORDS and not (joints and _mostly_held(statement, window, len(joints))):
         return
     for sentence in window.sentences:
         mine, theirs = dict(statement.roles), dict(sentence.roles)
@@ -36,6 +35,11 @@ def order_conflicts(statement: Sentence, text: str, window: Window, source: str)
             found = _pivot(statement, sentence) or _exchange(statement, text, sentence, source)
             if found:
                 yield Conflict(Kind.ORDER, *found, terms=joints)
+
+
+def _mostly_held(statement: Sentence, window: Window, joints: int) -> bool:
+    held = window.vocabulary
+    return sum(term in held for term in statement.terms) + joints >= SAME_WORDS * len(statement.terms)
 
 
 def _pivot(statement: Sentence, sentence: Sentence) -> tuple[str, str] | None:
