@@ -11,6 +11,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from metrics.lexical.numerals import (
+    BIG,
+    CHINESE_DIGITS,
+    CHINESE_SCALES,
+    NUMBERS,
+    SCALES,
+    chinese_number,
+    chinese_or_figure,
+    english_number,
+)
 from metrics.lexical.words import any_of, unit_lists
 
 YEAR, MONTH, DAY, CLOCK, CLOCK12, WEEKDAY, ORDINAL = (
@@ -112,15 +122,10 @@ def quantities(folded: str) -> list[Quantity]:
 
 
 _LISTS = unit_lists()
-_NUMBERS: Mapping[str, float] = _LISTS["numbers"]["english"]
-_SCALES: Mapping[str, float] = _LISTS["numbers"]["scales"]
 _ORDINALS: Mapping[str, float] = _LISTS["numbers"]["ordinals"]
 _MONTHS = {name: k for k, name in enumerate(_LISTS["numbers"]["months"], 1)}
 _MONTHS |= {name[:3]: k for name, k in _MONTHS.items()} | {"sept": 9}
 _WEEKDAYS = {name: k for k, name in enumerate(_LISTS["numbers"]["weekdays"], 1)}
-_CHINESE_DIGITS = {c: k for k, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
-_CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
-_BIG = {"万": 10**4, "亿": 10**8, "万亿": 10**12}
 
 
 def _unit_table() -> dict[str, tuple[str, float]]:
@@ -145,7 +150,7 @@ _COUNTERS = _LISTS["counters"]["chinese"]
 COUNTERS = frozenset(_COUNTERS) | {unit for unit in UNITS if len(unit) == 1 and not unit.isascii()}
 """Single characters that may follow a number in a script without spaces."""
 
-_WORDS_OF_NUMBERS = [word[:4] for word in (*_NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS)]
+_WORDS_OF_NUMBERS = [word[:4] for word in (*NUMBERS, *_ORDINALS, *_MONTHS, *_WEEKDAYS)]
 _MAY_HOLD = re.compile(
     rf"\d|[{_HAN_NUMBER}半]|[周星礼][一二三四五六日天期拜]|{'|'.join(_WORDS_OF_NUMBERS)}|dozen|hundred|thousand|illion|half"
 )
@@ -181,9 +186,9 @@ _CHINESE_TIME = re.compile(
     r"(上午|下午|早上|早晨|晚上|凌晨|中午|傍晚|夜里)?(\d{1,2}|[一二两三四五六七八九十]{1,3})[点时](?!间)(?:(半)|(\d{1,2}|[一二三四五六七八九十]{1,3})分?)?"
 )
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})s?\b|(?:星期|周|礼拜)([一二三四五六日天])(?![年])")
-_NUMBER_WORD = f"(?:{any_of(list(_NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)"
+_NUMBER_WORD = f"(?:{any_of(list(NUMBERS))}|hundred|thousand|million|billion|trillion|dozen)"
 _WORDS = re.compile(
-    rf"\b(?:(half\s+an?|an?)\s+)?({_NUMBER_WORD}(?:(?:\s+and\s+|[\s-]+){_NUMBER_WORD})*)\b(?:[\s-]?{_UNIT})?"
+    rf"\b(?:(half\s+an?|an?)\s+)?({_NUMBER_WORD}(?:(?:(?<=red|and|ion)\s+and\s+|[\s-]+){_NUMBER_WORD})*)\b(?:[\s-]?{_UNIT})?"
 )
 _HALF = re.compile(
     rf"\bhalf\s+(?:an?\s+)?{_UNIT}|(?:(?P<whole>\d{{1,2}}|[一两二三四五六七八九十])(?:个|年|天))?半(?:个)?(?P<han>年|天|小时|月)"
@@ -191,6 +196,8 @@ _HALF = re.compile(
 )
 _ORDINAL_WORD = re.compile(rf"\b({'|'.join(_ORDINALS)})\b")
 _CHINESE = re.compile(rf"([{_HAN_NUMBER}]+(?:点[零〇一二三四五六七八九]+)?)({_SIGN_UNITS}|[{_COUNTERS}]|成)?")
+_RANGE_ON = re.compile(rf"[至到~-](?:\d|[{_HAN_NUMBER}])")
+"""Behind the first number of a range, which needs no unit of its own: 六至十位."""
 _IDIOM = re.compile(r"(?:万一|三明治|一一|三三两两|千万|统一|唯一|十分|百万富翁|五花八门|千方百计|一二)")
 _APPROXIMATE = re.compile(
     rf"(?:\b(?:{any_of(_LISTS['numbers']['approximate_english'])})\s+(?:\w+\s+)?|"
@@ -202,25 +209,34 @@ def _approximate(text: str, start: int) -> bool:
     return bool(_APPROXIMATE.search(text, max(0, start - 24), start))
 
 
+_IN_MONTH = ("in ", "since ", "until ", "during ", "in early ", "in late ")
+"""What makes a month of words that mean other things too: «in May», «in March»."""
+
+
 def _dates(text: str) -> Iterator[Quantity]:
     for m in _DATE.finditer(text):
         day, name, after, year = m.groups()
-        if not (day or after or year) and name in {
-            "may",
-            "march",
-            "mar",
-            "dec",
-            "jan",
-            "sep",
-            "sept",
-            "jun",
-            "jul",
-            "oct",
-            "nov",
-            "feb",
-            "apr",
-            "aug",
-        }:
+        if (
+            not (day or after or year)
+            and name
+            in {
+                "may",
+                "march",
+                "mar",
+                "dec",
+                "jan",
+                "sep",
+                "sept",
+                "jun",
+                "jul",
+                "oct",
+                "nov",
+                "feb",
+                "apr",
+                "aug",
+            }
+            and not text.endswith(_IN_MONTH, 0, m.start(2))
+        ):
             continue
         yield Quantity(_MONTHS[name], MONTH, *m.span(2))
         for group in (1, 3):
@@ -235,10 +251,10 @@ def _dates(text: str) -> Iterator[Quantity]:
         for group, unit in ((1, YEAR), (2, MONTH), (3, DAY)):
             if m[group]:
                 end = m.end(group) + 1
-                value = _chinese_or_figure(m[group], as_digits=unit == YEAR)
+                value = chinese_or_figure(m[group], as_digits=unit == YEAR)
                 yield Quantity(value, unit, m.start(group), end, figure=value)
     for m in _CHINESE_YEAR.finditer(text):
-        yield Quantity(_chinese_or_figure(m[1], as_digits=True), YEAR, *m.span())
+        yield Quantity(chinese_or_figure(m[1], as_digits=True), YEAR, *m.span())
 
 
 def _clock_times(text: str) -> Iterator[Quantity]:
@@ -252,10 +268,10 @@ def _clock_times(text: str) -> Iterator[Quantity]:
         yield Quantity(value, CLOCK if half or int(hour) > 12 else CLOCK12, *m.span())
     for m in _CHINESE_TIME.finditer(text):
         part, hour_text, half_hour, minute_text = m.groups()
-        hour_value = _chinese_or_figure(hour_text)
+        hour_value = chinese_or_figure(hour_text)
         if hour_value > 24 or (hour_text in ("一", "两") and not part):
             continue
-        value = int(hour_value * 60 + (30 if half_hour else _chinese_or_figure(minute_text) if minute_text else 0))
+        value = int(hour_value * 60 + (30 if half_hour else chinese_or_figure(minute_text) if minute_text else 0))
         if part in ("下午", "晚上", "傍晚", "夜里") and value < HALF_DAY:
             value += HALF_DAY
         yield Quantity(value, CLOCK if part or hour_value > 12 else CLOCK12, *m.span())
@@ -269,19 +285,19 @@ def _weekdays(text: str) -> Iterator[Quantity]:
 
 def _figures(text: str) -> Iterator[Quantity]:
     for m in _PERCENT_OF.finditer(text):
-        yield Quantity(_chinese_or_figure(m[1]), "percent", *m.span())
+        yield Quantity(chinese_or_figure(m[1]), "percent", *m.span())
     for m in _DISCOUNT.finditer(text):  # 八五折 = 8.5折 is 85 % of the price, 五折 is 50 %
-        digits = m[1].replace(".", "") if m[1][0].isdecimal() else "".join(str(_CHINESE_DIGITS[c]) for c in m[1])
+        digits = m[1].replace(".", "") if m[1][0].isdecimal() else "".join(str(CHINESE_DIGITS[c]) for c in m[1])
         yield Quantity(float(digits.ljust(2, "0")), "discount", *m.span())
     for m in _ORDINAL_FIGURE.finditer(text):
-        yield Quantity(_chinese_or_figure(m[1] or m[2]), ORDINAL, *m.span())
+        yield Quantity(chinese_or_figure(m[1] or m[2]), ORDINAL, *m.span())
     for m in _FIGURE.finditer(text):
         value = float(m["number"].replace(",", "")) if len(m["number"]) < 300 else math.inf
         if not math.isfinite(value):
             continue
         figure = value
         scale = (m["scale"] or "").strip()
-        value *= _SCALES.get(scale) or _BIG.get(scale) or _CHINESE_SCALES.get(scale) or 1
+        value *= SCALES.get(scale) or BIG.get(scale) or CHINESE_SCALES.get(scale) or 1
         unit, factor = UNITS.get(m["unit"] or m["currency"] or "", ("", 1.0))
         start = m.start("currency") if m["currency"] else m.start("number")
         yield Quantity(value * factor, unit, start, m.end(), _approximate(text, start), figure)
@@ -294,17 +310,17 @@ def _halves(text: str) -> Iterator[Quantity]:
             yield Quantity(0.5 * factor, unit, *m.span())
         elif m["han"]:
             unit, factor = UNITS["个月" if m["han"] == "月" else m["han"]]
-            whole = _chinese_or_figure(m["whole"]) if m["whole"] else 0.0
+            whole = chinese_or_figure(m["whole"]) if m["whole"] else 0.0
             yield Quantity((whole + 0.5) * factor, unit, *m.span())
         elif m["year"]:
-            yield Quantity((_chinese_or_figure(m["year"]) + 0.5) * 12, "month", *m.span())
+            yield Quantity((chinese_or_figure(m["year"]) + 0.5) * 12, "month", *m.span())
         else:
             yield Quantity(50.0, "percent", *m.span())
 
 
 def _word_numbers(text: str) -> Iterator[Quantity]:
     for m in _WORDS.finditer(text):
-        value = _english_number(m[2]) * (0.5 if (m[1] or "").startswith("half") else 1)
+        value = english_number(m[2]) * (0.5 if (m[1] or "").startswith("half") else 1)
         unit, factor = UNITS.get(m["unit"] or "", ("", 1.0))
         if m[2] in ("one", "zero") and not unit:
             continue
@@ -313,26 +329,11 @@ def _word_numbers(text: str) -> Iterator[Quantity]:
         yield Quantity(_ORDINALS[m[1]], ORDINAL, *m.span())
 
 
-def _english_number(words: str) -> float:
-    total = current = 0.0
-    for word in re.split(r"[\s-]+", words):
-        if word == "and":
-            continue
-        scale = _SCALES.get(word)
-        if scale is None:
-            current += _NUMBERS[word]
-        elif scale >= 1000:
-            total += (current or 1) * scale
-            current = 0.0
-        else:
-            current = (current or 1) * scale
-    return total + current
-
-
 def _chinese_numbers(text: str) -> Iterator[Quantity]:
     for m in _CHINESE.finditer(text):
         number, after = m.groups()
-        if (len(number) == 1 and not after) or (_IDIOM.match(text, m.start()) and not after) or number in "百千万亿":
+        lone = len(number) == 1 and not after and not (number in CHINESE_DIGITS and _RANGE_ON.match(text, m.end()))
+        if lone or (_IDIOM.match(text, m.start()) and not after) or number in "百千万亿":
             continue
         if number == "一" and after not in UNITS:
             continue
@@ -342,48 +343,3 @@ def _chinese_numbers(text: str) -> Iterator[Quantity]:
         unit, factor = ("percent", 10.0) if after == "成" else UNITS.get(after or "", ("", 1.0))
         end = m.end() if after and after not in _COUNTERS else m.end(1)
         yield Quantity(value * factor, unit, m.start(), end, _approximate(text, m.start()), value)
-
-
-def _chinese_or_figure(text: str, *, as_digits: bool = False) -> float:
-    if text[0].isdecimal():
-        return float(text)  # of any script: १२ is 12
-    if as_digits:
-        return float("".join(str(_CHINESE_DIGITS[c]) for c in text))
-    return chinese_number(text) or 0.0
-
-
-def chinese_number(text: str) -> float | None:
-    """The value of a Chinese numeral, None where the characters are none.
-
-    >>> [chinese_number(text) for text in ("三十", "一千二百万", "两万五", "二〇二一", "三点五")]
-    [30.0, 12000000.0, 25000.0, 2021.0, 3.5]
-    """
-    whole, _, fraction = text.partition("点")
-    if not whole or len(whole) > 24:
-        return None
-    if len(whole) > 1 and all(c in _CHINESE_DIGITS for c in whole):
-        value = float("".join(str(_CHINESE_DIGITS[c]) for c in whole))
-    else:
-        total = section = digit = 0.0
-        last = 1.0
-        for c in whole:
-            if c in _CHINESE_DIGITS:
-                digit = _CHINESE_DIGITS[c]
-                if c in "零〇":
-                    last = 10.0
-            elif c in _CHINESE_SCALES:
-                last = _CHINESE_SCALES[c]
-                section += (digit or 1) * last
-                digit = 0.0
-            elif c in _BIG:
-                last = _BIG[c]
-                total = (total + section + digit) * last if total < last else total + (section + digit) * last
-                section = digit = 0.0
-            else:
-                return None
-        value = total + section + (digit * last / 10 if last > 10 and digit else digit)
-    if fraction:
-        if not all(c in _CHINESE_DIGITS for c in fraction):
-            return None
-        value += float("0." + "".join(str(_CHINESE_DIGITS[c]) for c in fraction))
-    return value

@@ -92,7 +92,7 @@ def _opposites(pairs: str) -> dict[str, frozenset[str]]:
 
 
 _AS_WRITTEN = frozenset(_LISTS["antonyms"]["as_written"])
-_NO_POLES = _STOP - frozenset(_LISTS["antonyms"]["meant"])
+_NO_POLES = (_STOP - frozenset(_LISTS["antonyms"]["meant"])) | frozenset(_LISTS["antonyms"]["no_poles"])
 
 
 _ENDS = frozenset({"first"})

@@ -7,7 +7,7 @@ look like a substitution.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from metrics.language import simplified
 from metrics.lexical.words import any_of, word_lists
@@ -51,26 +51,42 @@ def in_words_of(sources: Sequence[str], statements: Sequence[str]) -> list[str]:
             words.add(match[0])
             spots |= _spots(source, match)
 
-    def instead(match: re.Match[str]) -> str:
-        word = match[0]
-        same = _OTHERS.get(word, [])
-        for other in (word, *same, *_HERE.get(word, [])):
-            if _spot(match.string, match, other) in spots:
-                return other
-        if word in words or len(word) < 2:
-            return word
-        return next((other for other in same if len(other) > 1 and other in words), word)
-
     return [
-        _WORD.sub(instead, text) if _WORD.search(text) else statement
+        _instead(text, spots, words) if _WORD.search(text) else statement
         for text, statement in zip(said, statements, strict=True)
     ]
 
 
+def _instead(text: str, spots: Set[str], words: Set[str]) -> str:
+    """From the end on, so that what follows a word stands there as the sources have it already."""
+    for match in reversed(list(_WORD.finditer(text))):
+        word = _chosen(text, match, spots, words)
+        if word != match[0]:
+            text = text[: match.start()] + word + text[match.end() :]
+    return text
+
+
+def _chosen(text: str, match: re.Match[str], spots: Set[str], words: Set[str]) -> str:
+    word = match[0]
+    same = _OTHERS.get(word, [])
+    for other in (word, *same, *_HERE.get(word, [])):
+        if _spot(text, match, other) in spots:
+            return other
+    if word in words or len(word) < 2:
+        return word
+    return next((other for other in same if len(other) > 1 and other in words), word)
+
+
 def _spot(text: str, match: re.Match[str], word: str) -> str:
     after = text[match.end() : match.end() + 1]
-    return word + after if after.isalnum() else text[max(match.start() - 1, 0) : match.start()] + word
+    return word + _any_figure(after) if after.isalnum() else text[max(match.start() - 1, 0) : match.start()] + word
 
 
 def _spots(text: str, match: re.Match[str]) -> set[str]:
-    return {text[match.start() : match.end() + 1], text[max(match.start() - 1, 0) : match.end()]}
+    after = _any_figure(text[match.end() : match.end() + 1])
+    return {match[0] + after, text[max(match.start() - 1, 0) : match.end()]}
+
+
+def _any_figure(character: str) -> str:
+    """The same for all figures: 有36间 and 有三十六间."""
+    return "#" if character.isdecimal() or (character and character in "一二两三四五六七八九十百千") else character
