@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from metrics.lexical.quantities import CLOCK, CLOCK12, DAY, MONTH, YEAR, Quantity, agrees
+from metrics.lexical.quantities import CLOCK, CLOCK12, DAY, MONTH, UNITS, YEAR, Quantity, agrees, comparable
 from metrics.lexical.words import any_of, word_lists
 
 REACH = 44
@@ -30,6 +31,8 @@ class Mark:
     """1: so much later, -1: so much earlier."""
     side: int = 0
     """-1: from it on, 1: up to it."""
+    per: str = ""
+    """Of what it is the price or the rate, «12 euros an hour»: a canonical unit."""
 
     @property
     def number(self) -> int:
@@ -52,10 +55,13 @@ class Mark:
         a, b = self.parts[0].unit, other.parts[0].unit
         if self.side * other.side < 0 and "" in (a, b):
             return not (a + b).startswith("#")  # from 20 to 30 euros
+        if a == b == "":
+            return comparable(self.parts[0], other.parts[0])  # 2019 is no count
         return a == b or {a, b} <= {CLOCK, CLOCK12} or {a, b} <= _DATED
 
     def against(self, other: Mark) -> bool:
-        return self.size * other.size < 0 or self.time * other.time < 0
+        rates = bool(self.per and other.per) and self.per != other.per
+        return rates or self.size * other.size < 0 or self.time * other.time < 0
 
 
 _DATED = {YEAR, MONTH, DAY}
@@ -63,15 +69,18 @@ _LISTS = word_lists()["bounds"]
 
 
 _FILLER = r"(?:\s(?:a|an|the|about|around|some|age|of|total|on|at))*\s*[$€£¥₹]?$"
-_NOT = r"(?P<not>(?:\b(?:not|never|cannot|nor|no)|n't)\s(?:[a-z]+\s){0,2}?)?"
+_NOT = r"(?:\b(?:not|never|cannot|nor|no)|n't)\s"
 _BEFORE = re.compile(
-    rf"{_NOT}\b(?:(?P<more>{any_of(_LISTS['more'])})|(?P<less>{any_of(_LISTS['less'])})|(?P<since>{any_of(_LISTS['since'])})|(?P<until>{any_of(_LISTS['until'])}))"
-    + _FILLER
+    rf"(?:(?P<not>{_NOT}(?:[a-z]+\s){{0,2}}?)?\b(?:(?P<more>{any_of(_LISTS['more'])})|(?P<less>{any_of(_LISTS['less'])}))|"
+    rf"(?P<no>{_NOT})?\b(?:(?P<later>{any_of(_LISTS['later'])})|(?P<sooner>{any_of(_LISTS['sooner'])})|"
+    rf"(?P<since>{any_of(_LISTS['since'])})|(?P<until>{any_of(_LISTS['until'])}))){_FILLER}"
 )
-_NOT_CHINESE = r"(?P<not>(?:不得|不能|不可以|不可|不应|不会|不宜|不要|未|没有|没|勿|不)[^，。；、]{0,2}?)?"
+"""«Not weigh more than 5 kg» sets a bound; «not seen since May» denies the seeing, «not before May» the bound."""
 _BEFORE_CHINESE = re.compile(
-    rf"{_NOT_CHINESE}(?:(?P<more>{any_of(_LISTS['more_chinese'])})|(?P<less>{any_of(_LISTS['less_chinese'])})|"
-    rf"(?P<since>{any_of(_LISTS['since_chinese'])})|(?P<until>{any_of(_LISTS['until_chinese'])}))\s?(?:约|大约|了|达)?$"
+    r"(?:(?P<not>(?:不得|不能|不可以|不可|不应|不会|不宜|不要|未|没有|没|勿|不)[^，。；、]{0,2}?)?"
+    rf"(?:(?P<more>{any_of(_LISTS['more_chinese'])})|(?P<less>{any_of(_LISTS['less_chinese'])}))|"
+    rf"(?P<no>(?!))?(?P<later>(?!))?(?P<sooner>(?!))?"
+    rf"(?:(?P<since>{any_of(_LISTS['since_chinese'])})|(?P<until>{any_of(_LISTS['until_chinese'])})))\s?(?:约|大约|了|达)?$"
 )
 _AFTER = re.compile(
     rf"\s*(?:[a-z]+\s+){{0,2}}?(?:(?P<more>(?:or|and)\s(?:{any_of(_LISTS['or_more'])})\b|at least)|"
@@ -82,6 +91,8 @@ _AFTER_CHINESE = re.compile(
     rf"[^\W\d]?(?:(?P<more>{any_of(_LISTS['more_after'])})|(?P<less>{any_of(_LISTS['less_after'])})|"
     r"(?P<after>之后|以后|后(?![来续台面天]))|(?P<before>之前|以前|前(?![往后面端台途来])))"
 )
+_PER = re.compile(rf"\s*(?:per|an?|each|every|/)\s*(?P<unit>{any_of(_LISTS['per'])})\b")
+_CUT = re.compile(r"[,;:，；、：|]|\b(?:and|while|but|whereas)\b|而")
 _RANGE = re.compile(r"\s*(?:(?:and|to|until|till|through)(?:\s(?:the|about))*|[-~—至到])\s*[$€£¥₹]?")
 _FROM = re.compile(r"(?:\b(?:from|between)(?:\s(?:the|about|around|some))*\s*|[从由自])[$€£¥₹]?$")
 _TO = re.compile(r"(?:\bto(?:\s(?:the|about|around|some))*\s*|[至到])[$€£¥₹]?$")
@@ -135,10 +146,10 @@ def _marked(sentence: str, parts: tuple[Quantity, ...], side: int) -> Mark:
     begin, end = start, stop
     low = max(start - REACH, 0)
     m = _BEFORE.search(sentence, low, start) or _BEFORE_CHINESE.search(sentence, low, start)
-    if m and (m["more"] or m["less"] or dated):
-        size = 1 if m["more"] or m["since"] else -1
+    if m and (m["since"] is None is m["until"] or dated):
+        size = 1 if m["more"] or m["later"] or m["since"] else -1
         begin = m.start()
-        if m["not"]:
+        if m["not"] or m["no"]:
             size = -size
     m = _AFTER.match(sentence, stop, stop + REACH) or _AFTER_CHINESE.match(sentence, stop, stop + REACH)
     if m and (m["more"] or m["less"]):
@@ -147,4 +158,27 @@ def _marked(sentence: str, parts: tuple[Quantity, ...], side: int) -> Mark:
         time, end = 1 if m["after"] else -1, m.end()
     elif m and not sentence[stop : stop + 1].isspace():  # 6月15日之前; but «on 15 June after dinner»
         size, end = size or (1 if m["after"] else -1), m.end()
-    return Mark(parts, begin, end, size, time, side)
+    per = "" if dated else _per(sentence, stop)
+    return Mark(parts, begin, end, size, time, side, per)
+
+
+def _per(sentence: str, stop: int) -> str:
+    """«12 euros an hour» is per 3,600 seconds, «5 euros each person» per person."""
+    match = _PER.match(sentence, stop, stop + REACH)
+    if not match:
+        return ""
+    unit, factor = UNITS.get(match["unit"], (match["unit"], 1.0))
+    return f"{factor:g} {unit}"
+
+
+def segments(sentence: str, marked: Sequence[Mark]) -> tuple[int, ...]:
+    """Where the parts of a sentence begin that may each say something else of its own number: «5 in May, 7 in June».
+
+    A comma, «and» and the like cut, and the second end of «from 410 in May to 370 in June».
+    """
+    cuts = [m.start() for m in _CUT.finditer(sentence)]
+    cuts = [at for at in cuts if not any(mark.start <= at < mark.end for mark in marked)]
+    for opened, closed in pairwise(marked):
+        if opened.side < 0 < closed.side and not any(opened.number < at < closed.number for at in cuts):
+            cuts.append(closed.number)
+    return tuple(sorted(cuts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from metrics.lexical.chinese_names import Name, others_in_place
@@ -9,8 +11,9 @@ from metrics.lexical.evidence import Window
 from metrics.lexical.kinds import SHARED, Conflict, Kind, same_place
 from metrics.lexical.number_conflicts import number_conflicts
 from metrics.lexical.order import order_conflicts
+from metrics.lexical.quantities import ORDINAL
 from metrics.lexical.reading import OPPOSITES, Sentence
-from metrics.lexical.words import fold, stem, word_lists
+from metrics.lexical.words import any_of, fold, stem, word_lists
 
 RIVALS = 2
 """Names of the evidence that may stand for one of the statement; among more nobody knows which."""
@@ -18,6 +21,8 @@ SHORTEST_BASE = 4
 """Letters of a stem that un- or non- may stand before: «unit» denies no «it»."""
 
 
+_TITLES = frozenset(word_lists()["names"]["english_titles"])
+_TITLED = re.compile(rf"\b(?i:({any_of(_TITLES)}))\.?\s+([A-Z][\w'-]+)")
 _OTHER_ROLE = {
     role: other
     for pair in map(str.split, word_lists()["relations"]["opposite_roles"])
@@ -45,6 +50,19 @@ def other_name(absent: Sequence[str], window: Window, statement: Sentence) -> It
     for name in absent:
         if 0 < len(rivals) <= RIVALS and name not in initials:
             yield Conflict(Kind.NAME, name, " / ".join(rivals), terms=(name,))
+
+
+def other_titled(
+    absent: Sequence[str], statement: Sentence, text: str, window: Window, source: str
+) -> Iterator[Conflict]:
+    """«Dr Benning», whom no context names, where the evidence has «Dr Farrow»."""
+    if not absent or statement.words.isdisjoint(_TITLES):
+        return
+    there = {m[1].lower(): m[2] for s in window.sentences for m in _TITLED.finditer(source, s.start, s.end)}
+    for match in _TITLED.finditer(text):
+        name, other = stem(fold(match[2])), there.get(match[1].lower(), "")
+        if name in absent and other and stem(fold(other)) not in statement.vocabulary:
+            yield Conflict(Kind.NAME_IN_PLACE, match[0], f"{match[1]} {other}", terms=(name,))
 
 
 def name_in_place(names: list[Name], statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
@@ -89,11 +107,37 @@ def _opposites(statement: Sentence, window: Window) -> Iterator[Conflict]:
                     continue
                 if same_place(statement, at, sentence, there):
                     yield Conflict(Kind.OPPOSITE, word, other, terms=(word, stem(word)))
+        yield from _other_part(statement, sentence)
         for term, base in _denied_by_prefix(statement, sentence):
             if term not in window.vocabulary:
                 yield Conflict(Kind.OPPOSITE, term, base, terms=(term,))
         for term, base in _denied_by_prefix(sentence, statement):
             yield Conflict(Kind.OPPOSITE, base, term)
+
+
+def _other_part(statement: Sentence, sentence: Sentence) -> Iterator[Conflict]:
+    """«The last bus leaves at 5:10» against «the first bus leaves at 5:10, the last one at 23:40»."""
+    if not sentence.cuts or len(sentence.poles) < 2:
+        return
+    count = Counter(word for word, _, _ in sentence.poles)
+    there = {w: sentence.segment(sentence.start + at) for w, _, at in sentence.poles if count[w] == 1}
+    for word, _, _ in statement.poles:
+        for other in sorted(OPPOSITES[word] & there.keys()):
+            own, its = there.get(word), there[other]
+            if own is None or own == its or any(other == pole for pole, _, _ in statement.poles):
+                continue
+            parts: dict[str, set[int]] = {}
+            for term, place in zip(sentence.terms, sentence.places, strict=True):
+                parts.setdefault(term, set()).add(sentence.segment(place))
+            said = [parts[term] for term in statement.vocabulary if term in parts and term not in (word, stem(word))]
+            if {its} in said and {own} not in said and not _numbers_in(statement, sentence, own):
+                yield Conflict(Kind.OPPOSITE, word, other)
+
+
+def _numbers_in(statement: Sentence, sentence: Sentence, segment: int) -> bool:
+    """Whether a number of the statement stands in a segment of the evidence."""
+    marks = [m for m in sentence.marks if sentence.segment(sentence.start + m.number) == segment]
+    return any(mark.same_quantity(m) for mark in statement.marks for m in marks if m.parts[0].unit != ORDINAL)
 
 
 def _opposite_roles(statement: Sentence, window: Window) -> Iterator[Conflict]:

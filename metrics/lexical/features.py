@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from metrics.language import UNSPACED
 from metrics.lexical.chinese_names import Name, unknown_names
-from metrics.lexical.conflicts import conflicts, name_in_place, other_name
+from metrics.lexical.conflicts import conflicts, name_in_place, other_name, other_titled
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
 from metrics.lexical.kinds import Conflict, Kind
 from metrics.lexical.quantities import STAND_IN
@@ -168,6 +168,7 @@ def _against(
     return [
         *conflicts(statement, text, window, sources[window.source]),
         *other_name(names, window, statement),
+        *other_titled(names, statement, text, window, sources[window.source]),
         *name_in_place(unknown, statement, text, window, sources[window.source]),
     ]
 

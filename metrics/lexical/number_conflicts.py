@@ -23,7 +23,8 @@ def number_conflicts(statement: Sentence, text: str, window: Window, source: str
     yield from _numbers(statement, text, window, source)
     yield from _denials(statement, text, window, source)
     yield from _bounds(statement, text, window, source)
-    yield from _changed_places(statement, text, window, source)
+    found = list(_changed_places(statement, text, window, source))
+    yield from found or _attached(statement, text, window, source)
 
 
 def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
@@ -108,6 +109,34 @@ def _changed_places(statement: Sentence, text: str, window: Window, source: str)
             said = f"{words_of(text, statement, one)} … {words_of(text, statement, other)}"
             found = f"{words_of(source, sentence, b)} … {words_of(source, sentence, a)}"
             yield Conflict(Kind.ORDER, said, found, terms=joints_of(statement, window))
+
+
+def _attached(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
+    """«In June 410» against «410 in May and 370 in June»: a number beside another date than its own, or the like."""
+    for sentence in window.sentences:
+        if len(sentence.marks) < 4 or not sentence.cuts:
+            continue
+        for one, other in combinations(statement.marks[:MOST_MARKS], 2):
+            if one.comparable(other):
+                continue
+            first, second = _same(one, sentence.marks), _same(other, sentence.marks)
+            part = [m for m in statement.marks if _segment(statement, m) == _segment(statement, one)]
+            alone = all(sum(m.comparable(mark) for m in part) == 1 for mark in (one, other))
+            together = len(statement.marks) == 2 or (other in part and alone)
+            if len(first) != 1 or len(second) != 1 or not together:
+                continue
+            here, there = _segment(sentence, first[0]), _segment(sentence, second[0])
+            by_other = [m for m in sentence.marks if _segment(sentence, m) == there and one.comparable(m)]
+            by_one = [m for m in sentence.marks if _segment(sentence, m) == here and other.comparable(m)]
+            if here != there and by_other and by_one:
+                said = f"{words_of(text, statement, one)} … {words_of(text, statement, other)}"
+                found = f"{words_of(source, sentence, by_other[0])} … {words_of(source, sentence, second[0])}"
+                yield Conflict(Kind.ORDER, said, found, terms=joints_of(statement, window))
+                return
+
+
+def _segment(sentence: Sentence, mark: Mark) -> int:
+    return sentence.segment(sentence.start + mark.number)
 
 
 def _same(said: Mark, marks: tuple[Mark, ...]) -> list[Mark]:

@@ -7,16 +7,17 @@ on nothing but the text, so chunks that recur are read once.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from metrics.language import UNSPACED
-from metrics.lexical.bounds import Mark, marks
+from metrics.lexical.bounds import Mark, marks, segments
 from metrics.lexical.negation import WORD, Reach, reaches_of
 from metrics.lexical.quantities import COUNTERS, STAND_IN, Quantity, quantities
 from metrics.lexical.tables import Table, tables, with_units
-from metrics.lexical.words import any_of, fold, stem, word_lists
+from metrics.lexical.words import any_of, fold, stem, unit_lists, word_lists
 from metrics.sentences import sentence_spans
 
 MAX_TERMS = 400
@@ -59,8 +60,14 @@ class Sentence:
     passive: bool
     speaker: bool
     """Somebody speaks of himself: I, my, we."""
+    cuts: tuple[int, ...] = ()
+    """Characters of the text at which its segments begin: see `segments`."""
     row: bool = False
     """A row of a table: what it says does not go on in the next one."""
+
+    def segment(self, at: int) -> int:
+        """Which segment of the sentence holds character `at` of the text."""
+        return bisect_right(self.cuts, at)
 
     def around(self, at: int, reach: int) -> frozenset[str]:
         """Terms that begin within `reach` characters of character `at` of the sentence."""
@@ -97,6 +104,12 @@ _NO_POLES = (_STOP - frozenset(_LISTS["antonyms"]["meant"])) | frozenset(_LISTS[
 
 _ENDS = frozenset({"first"})
 """Numbers with an opposite that is none: first and last."""
+
+
+_LAST = re.compile(
+    rf"[ -](?:\d|few|couple|{any_of(word_lists()['antonyms']['no_last'])}|{any_of(unit_lists()['numbers']['english'])})"
+)
+"""Behind «last», where it says when and is no end of a row: «last year», «the last six games»."""
 
 
 def _pole(word: str) -> str:
@@ -222,6 +235,7 @@ def read_sentence(text: str, folded: str, start: int, end: int, table: Table | N
         poles=tuple(islice(_poles(sentence, reaches, counted), MAX_MARKS)),
         roles=tuple(islice(_roles(sentence, places), MAX_MARKS)),
         passive=bool(_PASSIVE.search(sentence)),
+        cuts=tuple(start + at for at in segments(sentence, marked)),
         speaker=not _SPEAKER.isdisjoint(words),
     )
 
@@ -307,6 +321,7 @@ def _poles(sentence: str, reaches: list[Reach], counted: bytearray) -> Iterator[
             word in _ENGLISH_OPPOSITES
             and not (counted[match.start()] and word not in _ENDS)
             and not (word != match[0] and match[0] in _NO_POLES)
+            and not (word == "last" and _LAST.match(sentence, match.end()))
         ):
             yield word, any(r.start <= match.start() < r.stop for r in reaches), match.start()
     for match in _CHINESE_POLE.finditer(sentence):
