@@ -24,6 +24,8 @@ class Mark:
 
     parts: tuple[Quantity, ...]
     start: int
+    bound: int
+    """Where the comparison begins, behind its negator: «more» of «not weigh more than 5 kg»."""
     end: int
     size: int = 0
     """1: that or more, -1: that or less, 0: neither is said."""
@@ -111,7 +113,10 @@ def marks(sentence: str, numbers: Sequence[Quantity]) -> tuple[Mark, ...]:
         start, stop = parts[0].start, parts[-1].end
         before = sentence[max(start - REACH, 0) : start]
         side = 0
-        if _FROM.search(before) or (k + 1 < len(groups) and _RANGE.fullmatch(sentence, stop, groups[k + 1][0].start)):
+        opens = _FROM.search(before)
+        following = groups[k + 1][0].start if k + 1 < len(groups) else stop
+        joint = _RANGE.fullmatch(sentence, stop, following)
+        if opens or (joint and "and" not in joint[0]):
             side = -1
         elif _TO.search(before) or (
             k and found[-1].side < 0 and _RANGE.fullmatch(sentence, groups[k - 1][-1].end, start)
@@ -143,13 +148,13 @@ def _marked(sentence: str, parts: tuple[Quantity, ...], side: int) -> Mark:
     start, stop = parts[0].start, parts[-1].end
     dated = parts[0].unit.startswith("#")
     size = time = 0
-    begin, end = start, stop
+    begin, bound, end = start, start, stop
     low = max(start - REACH, 0)
     m = _BEFORE.search(sentence, low, start) or _BEFORE_CHINESE.search(sentence, low, start)
     if m and (m["since"] is None is m["until"] or dated):
         size = 1 if m["more"] or m["later"] or m["since"] else -1
-        begin = m.start()
-        if m["not"] or m["no"]:
+        begin, bound = m.start(), max(m.start(), m.end("not"), m.end("no"))
+        if begin < bound:
             size = -size
     m = _AFTER.match(sentence, stop, stop + REACH) or _AFTER_CHINESE.match(sentence, stop, stop + REACH)
     if m and (m["more"] or m["less"]):
@@ -158,16 +163,15 @@ def _marked(sentence: str, parts: tuple[Quantity, ...], side: int) -> Mark:
         time, end = 1 if m["after"] else -1, m.end()
     elif m and not sentence[stop : stop + 1].isspace():  # 6月15日之前; but «on 15 June after dinner»
         size, end = size or (1 if m["after"] else -1), m.end()
-    per = "" if dated else _per(sentence, stop)
-    return Mark(parts, begin, end, size, time, side, per)
+    rate = None if dated else _PER.match(sentence, stop, stop + REACH)
+    return Mark(parts, begin, bound, max(end, rate.end()) if rate else end, size, time, side, _per(rate))
 
 
-def _per(sentence: str, stop: int) -> str:
+def _per(rate: re.Match[str] | None) -> str:
     """«12 euros an hour» is per 3,600 seconds, «5 euros each person» per person."""
-    match = _PER.match(sentence, stop, stop + REACH)
-    if not match:
+    if rate is None:
         return ""
-    unit, factor = UNITS.get(match["unit"], (match["unit"], 1.0))
+    unit, factor = UNITS.get(rate["unit"], (rate["unit"], 1.0))
     return f"{factor:g} {unit}"
 
 

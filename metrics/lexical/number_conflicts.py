@@ -73,7 +73,7 @@ def _denials(statement: Sentence, text: str, window: Window, source: str) -> Ite
 
 def _bounds(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«More than 5 kg» against «less than 5 kg», «before 15 June» against «after 15 June»."""
-    bounded = [mark for mark in statement.marks if mark.size or mark.time]
+    bounded = [mark for mark in statement.marks if mark.size or mark.time or mark.per]
     if not bounded:
         return
     least = SHARED * len(statement.vocabulary)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from metrics.lexical.evidence import Window
 from metrics.lexical.kinds import Conflict, Kind, joints_of
@@ -31,10 +32,20 @@ def order_conflicts(statement: Sentence, text: str, window: Window, source: str)
             term, other = statement.terms[at], sentence.terms[there]
             if term != other and term in sentence.terms[:there] and other in statement.terms[:at]:
                 yield Conflict(Kind.ORDER, f"{role} {term}", f"{role} {other}", terms=joints)
-        if statement.passive == sentence.passive:
+        if statement.passive == sentence.passive and not _numbers_follow(statement, sentence):
             found = _pivot(statement, sentence) or _exchange(statement, text, sentence, source)
             if found:
                 yield Conflict(Kind.ORDER, *found, terms=joints)
+
+
+def _numbers_follow(statement: Sentence, sentence: Sentence) -> bool:
+    """Whether numbers have changed places along with the words: «Berta 30 and Anna 20» for «Anna 20 and Berta 30»."""
+    for one, other in pairwise(statement.marks):
+        first = [mark.number for mark in sentence.marks if one.same_value(mark)]
+        second = [mark.number for mark in sentence.marks if other.same_value(mark)]
+        if one.comparable(other) and first and second and max(second) < min(first):
+            return True
+    return False
 
 
 def _mostly_held(statement: Sentence, window: Window, joints: int) -> bool:

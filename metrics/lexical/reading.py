@@ -107,7 +107,7 @@ _ENDS = frozenset({"first"})
 
 
 _LAST = re.compile(
-    rf"[ -](?:\d|few|couple|{any_of(word_lists()['antonyms']['no_last'])}|{any_of(unit_lists()['numbers']['english'])})"
+    rf"[ -](?:\d|few|couple|{any_of(word_lists()['antonyms']['no_last'])}|{any_of(w for w in unit_lists()['numbers']['english'] if w != 'one')})"
 )
 """Behind «last», where it says when and is no end of a row: «last year», «the last six games»."""
 
@@ -193,8 +193,13 @@ def read_sentence(text: str, folded: str, start: int, end: int, table: Table | N
     counted = bytearray(len(sentence))
     for quantity in numbers:
         counted[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
-    terms, places, words, names = _terms(text, sentence, start, counted)
     marked = marks(sentence, numbers)
+    for mark in marked:  # the comparison is held against the other one, and is no word of its own
+        behind = mark.parts[-1].end
+        counted[mark.bound : mark.number] = b"\1" * (mark.number - mark.bound)
+        if not mark.per:
+            counted[behind : mark.end] = b"\1" * (mark.end - behind)
+    terms, places, words, names = _terms(text, sentence, start, counted)
     compared = [(mark.start, mark.number) for mark in marked if mark.size]
     reaches = list(islice(reaches_of(sentence, compared), MAX_MARKS))
     supposing = _supposing(sentence)

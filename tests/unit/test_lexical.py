@@ -36,9 +36,13 @@ def verdict(judge: Judge, statement: str, *contexts: str, conversation: tuple[st
 
 
 def test_at_least_nine_in_ten_minimal_pairs_are_right(judge: Judge) -> None:
-    wrong = [r for r in PAIRS if verdict(judge, r["statement"], r["context"]).label != r["verdict"]]
-    assert len(PAIRS) >= 400, "two statements a pair"
+    right = [verdict(judge, r["statement"], r["context"]).label == r["verdict"] for r in PAIRS]
+    assert len(PAIRS) >= 538, "two statements a pair"
+    assert all(one["context"] == other["context"] for one, other in zip(PAIRS[::2], PAIRS[1::2], strict=True))
+    wrong = [r for r, fine in zip(PAIRS, right, strict=True) if not fine]
     assert len(wrong) <= 0.1 * len(PAIRS), wrong
+    both = [one and other for one, other in zip(right[::2], right[1::2], strict=True)]
+    assert sum(both) >= 0.9 * len(both), wrong
 
 
 def test_no_kind_of_minimal_pair_is_left_behind(judge: Judge) -> None:
