@@ -106,9 +106,8 @@ _ENDS = frozenset({"first"})
 """Numbers with an opposite that is none: first and last."""
 
 
-_LAST = re.compile(
-    rf"[ -](?:\d|few|couple|{any_of(word_lists()['antonyms']['no_last'])}|{any_of(w for w in unit_lists()['numbers']['english'] if w != 'one')})"
-)
+_COUNTED = any_of(word for word in unit_lists()["numbers"]["english"] if word != "one")
+_LAST = re.compile(rf"[ -](?:\d|few|couple|{any_of(_LISTS['antonyms']['no_last'])}|{_COUNTED})")
 """Behind «last», where it says when and is no end of a row: «last year», «the last six games»."""
 
 
@@ -197,7 +196,7 @@ def read_sentence(text: str, folded: str, start: int, end: int, table: Table | N
     for mark in marked:  # the comparison is held against the other one, and is no word of its own
         behind = mark.parts[-1].end
         counted[mark.bound : mark.number] = b"\1" * (mark.number - mark.bound)
-        if not mark.per:
+        if not (mark.per or mark.time):
             counted[behind : mark.end] = b"\1" * (mark.end - behind)
     terms, places, words, names = _terms(text, sentence, start, counted)
     compared = [(mark.start, mark.number) for mark in marked if mark.size]

@@ -337,7 +337,21 @@ def test_any_text_gets_a_verdict_with_sound_evidence(statement: str, context: st
 
 
 HOSTILE = ["1 ", "不", "not ", "a ", "三十 ", "from a to b ", "increase ", "1,", "\n", "A b. ", "half a ", "$", "9:30 "]
-HOSTILE += ["退款", "un", "第三", "may 3 ", "(", "a1.", "A ", "5 km "]
+HOSTILE += [
+    "退款",
+    "un",
+    "第三",
+    "may 3 ",
+    "(",
+    "a1.",
+    "A ",
+    "5 km ",
+    "从5到6",
+    "not more than 5 kg ",
+    "| 5 | a\n",
+    "李建国",
+]
+HOSTILE += ["Dr Ab ", "last first, ", "北京公司", "a\t5\n", "no no ", "可以没有"]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
