@@ -79,13 +79,20 @@ def name_in_place(names: list[Name], statement: Sentence, text: str, window: Win
 def _negations(statement: Sentence, window: Window) -> Iterator[Conflict]:
     for sentence in window.sentences:
         shared = statement.vocabulary & sentence.vocabulary
-        if len(shared) < SHARED * len(statement.vocabulary):
+        if len(shared) < SHARED * len(statement.vocabulary) or _mirrored(statement, sentence):
             continue
         shared -= statement.supposed ^ sentence.supposed  # «if it does not fit» says nothing of what fits
         for head in _unshared(statement, sentence, shared):
             yield Conflict(Kind.NEGATION, f"not {head}", head)
         for head in _unshared(sentence, statement, shared):
             yield Conflict(Kind.NEGATION, head, f"not {head}")
+
+
+def _mirrored(statement: Sentence, sentence: Sentence) -> bool:
+    """«Bags over 5 kg are not allowed» and «bags under 5 kg are allowed»: bound and verb both the other way round."""
+    if statement.negations % 2 == sentence.negations % 2:
+        return False
+    return any(said.against(m) and said.same_quantity(m) for said in statement.marks for m in sentence.marks)
 
 
 def _unshared(one: Sentence, other: Sentence, shared: frozenset[str]) -> Iterator[str]:
