@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from consumer.cache import MEMORY_RESULTS, CachedEmbedder, Memory
 from consumer.judged_metrics import JUDGED, beyond, scored, wants_verdicts
-from consumer.judges import build_judge
+from consumer.judges import NoJudge, build_lexical
 from consumer.local_models import models_dir, prepare_torch
 from consumer.redis_values import RESULTS
 from consumer.redis_vectors import RedisVectors
@@ -30,6 +30,7 @@ from metrics.ranges import FAITHFUL_PROBABILITY
 from metrics.similarity import build_metrics
 
 if TYPE_CHECKING:
+    from metrics.lexical.judge import LexicalJudge
     from metrics.verifier.judge import LocalJudge
 
 log = logging.getLogger(__name__)
@@ -137,9 +138,10 @@ def evaluator_over(
         return Evaluator(metrics, embedder, sketches=sketches, remote=remote)
     if not wants_verdicts(settings.scoring.metrics):
         return Evaluator(metrics, embedder, sketches=sketches)
-    if settings.judge.kind != "local":
-        return Evaluator(metrics, embedder, sketches=sketches, judge=build_judge(settings.judge))
-    judge = _local_judge(settings, embedder, model, turned)
+    if settings.judge.kind == "none":
+        return Evaluator(metrics, embedder, sketches=sketches, judge=NoJudge())
+    judge: LexicalJudge | LocalJudge
+    judge = build_lexical() if settings.judge.kind == "lexical" else _local_judge(settings, embedder, model, turned)
     calibrated = judge if FAITHFUL_PROBABILITY in scored(settings.scoring.metrics, settings.judge) else None
     return Evaluator(metrics, embedder, sketches=sketches, judge=judge, calibrated=calibrated)
 

@@ -12,7 +12,7 @@ from metrics.ranges import FAITHFUL_PROBABILITY
 JUDGED = (*LLM_METRICS, FAITHFUL_PROBABILITY)
 """What some judge scores; the rest is the embedder's."""
 CALIBRATED = (FAITHFULNESS, FAITHFUL_PROBABILITY)
-"""What the shipped verifier scores: both or neither, as one is made of the other's verdicts."""
+"""What a judge that ships with its weights scores: both or neither, as one is made of the other's verdicts."""
 
 
 def scored(named: Collection[str], judge: Judge) -> tuple[str, ...]:
@@ -40,11 +40,12 @@ def beyond(named: Collection[str], judge: Judge) -> str:
     if remote:
         found.append(f"{', '.join(remote)}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
     if FAITHFUL_PROBABILITY in named and not _calibrated(judge):
-        advice = "leave judge.local_model empty" if judge.kind == "local" else "set judge.kind = 'local'"
-        found.append(f"{FAITHFUL_PROBABILITY}: only the shipped verifier scores that; {advice}, or leave it out")
+        scorers = "only the judges that ship with Groundwatch score that"
+        advice = "leave judge.local_model empty" if judge.kind == "local" else "set judge.kind = 'lexical' or 'local'"
+        found.append(f"{FAITHFUL_PROBABILITY}: {scorers}; {advice}, or leave it out")
     return "; ".join(found)
 
 
 def _calibrated(judge: Judge) -> bool:
     """A model of the user's own has not been calibrated on anything."""
-    return judge.kind == "local" and not judge.local_model
+    return judge.kind == "lexical" or (judge.kind == "local" and not judge.local_model)

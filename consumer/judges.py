@@ -1,13 +1,16 @@
-"""The judge that the settings ask for."""
+"""The judges that need no model: the lexical one, and what stands where there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from consumer.judge_settings import Judge as JudgeSettings
-from metrics.judge import Judge, Judgement, JudgeRequest
+from metrics.judge import Judgement, JudgeRequest
 from metrics.model_files import ModelError
 from metrics.outcome import Reason, Unscored
+
+if TYPE_CHECKING:
+    from metrics.lexical.judge import LexicalJudge
 
 
 class NoJudge:
@@ -20,20 +23,17 @@ class NoJudge:
         return [Unscored(Reason.NOT_CONFIGURED)] * len(requests)
 
 
-def build_judge(settings: JudgeSettings) -> Judge:
-    """`lexical` or `none`, ready for use; `local` is built by `consumer.local_judges`, `llm` by
-    `consumer.judging.building`.
+def build_lexical() -> LexicalJudge:
+    """The judge, ready for use.
 
     Raises:
         ModelError: it cannot be used; what to do is in the message.
     """
-    if settings.kind == "none":
-        return NoJudge()
-    # Late: whoever has no judge does not pay for its word lists.
+    # Late: whoever has another judge does not pay for its word lists.
     from metrics.lexical.judge import LexicalJudge
     from metrics.lexical.model import WeightsError
 
     try:
         return LexicalJudge()
     except WeightsError as error:
-        raise ModelError(f"judge.kind {settings.kind}: {error}") from None
+        raise ModelError(f"judge.kind lexical: {error}") from None

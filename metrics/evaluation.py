@@ -166,7 +166,8 @@ class Evaluator:
     @property
     def thresholds(self) -> dict[str, float]:
         """Thresholds that ship with what scores, by metric; settings and baselines come before them."""
-        return {} if self.calibrated is None else {faithful_probability.NAME: self.calibrated.threshold}
+        shipped = self.calibrated.threshold if self.calibrated is not None else None
+        return {} if shipped is None else {faithful_probability.NAME: shipped}
 
     def evaluate_whole(self, events: Sequence[Event]) -> list[Evaluation]:
         """Local and remote part of every event, one event after the other; all metrics of the remote judge."""
@@ -286,7 +287,7 @@ def _combine(
     outcomes: dict[str, Outcome] = {faithfulness.NAME: faithfulness.faithfulness(claims.statements, judgement)}
     if calibrated is not None:
         outcomes[faithful_probability.NAME] = faithful_probability.faithful_probability(
-            claims.statements, judgement, calibrated
+            asked.request, judgement, calibrated
         )
     if isinstance(judgement, Unscored) or isinstance(outcomes[faithfulness.NAME], Unscored):
         return unjudged, outcomes

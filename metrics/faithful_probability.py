@@ -6,11 +6,10 @@ which 0.8 means that four of five such answers were faithful on the data that it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from metrics.faithfulness import definition_of as faithfulness_definition
-from metrics.judge import Judgement, Statement
+from metrics.judge import Judgement, JudgeRequest
 from metrics.metric import definition
 from metrics.outcome import Outcome, Reason, Unscored, bounded
 from metrics.ranges import FAITHFUL_PROBABILITY
@@ -25,24 +24,24 @@ class Calibrated(Protocol):
     """A judge that knows how sure it is of a whole answer."""
 
     @property
-    def threshold(self) -> float:
-        """The probability under which an answer is flagged where nobody says otherwise."""
+    def threshold(self) -> float | None:
+        """The probability under which an answer is flagged where nobody says otherwise; None: none is."""
         ...
 
-    def faithful_probability(self, judgement: Judgement) -> float | Unscored: ...
+    def faithful_probability(self, request: JudgeRequest, judgement: Judgement) -> float | Unscored:
+        """Of the whole answer, by its verdicts: one a statement of the request."""
+        ...
 
 
-def faithful_probability(
-    statements: Sequence[Statement], judgement: Judgement | Unscored, calibrated: Calibrated
-) -> Outcome:
+def faithful_probability(request: JudgeRequest, judgement: Judgement | Unscored, calibrated: Calibrated) -> Outcome:
     """The probability, or the reason why there is none: the same reasons as for faithfulness."""
-    if not statements:
+    if not request.statements:
         return Unscored(Reason.NO_CLAIMS)
     if isinstance(judgement, Unscored):
         return judgement
-    if len(judgement.verdicts) != len(statements):
+    if len(judgement.verdicts) != len(request.statements):
         return Unscored(Reason.JUDGE_INCOMPLETE)
-    found = calibrated.faithful_probability(judgement)
+    found = calibrated.faithful_probability(request, judgement)
     return found if isinstance(found, Unscored) else bounded(found, *BOUNDS)
 
 

@@ -59,7 +59,8 @@ def ask(event: Event, similarities: tuple[float | None, ...] = ()) -> Asked:
         return Asked(claims, Unscored(Reason.NO_CONTEXT))
     turns = tuple(turn.content for turn in event.conversation if turn.role == "user" and turn.content.strip())
     language = language_of(event.answer)
-    request = JudgeRequest(event.question, claims.statements, event.contexts, turns, language, similarities)
+    answer = event.answer or ""
+    request = JudgeRequest(event.question, claims.statements, event.contexts, turns, language, similarities, answer)
     return Asked(claims, request)
 
 
@@ -85,18 +86,26 @@ def count(verdicts: Sequence[Verdict]) -> Counts:
 
 
 def answer_log_odds(verdicts: Sequence[Verdict]) -> float:
-    """One graded number for a whole answer: half the mean of the two lowest statement log-odds, half the mean of all.
-
-    An answer is as good as its worst statements, but the lowest ones alone are noisy in long answers, and the mean
-    alone hides one bad sentence in ten. For rankings and calibration; faithfulness itself stays a share. 0 is even
-    odds.
+    """`summed_up` of the verdicts' log-odds of support. For rankings and calibration; faithfulness itself is a share.
 
     Raises:
         ValueError: no verdicts.
     """
-    if not verdicts:
+    return summed_up([log_odds(verdict.probability) for verdict in verdicts])
+
+
+def summed_up(statements: Sequence[float]) -> float:
+    """One number for a whole answer: half the mean of its two lowest statements' log-odds, half the mean of all.
+
+    An answer is as good as its worst statements, but the lowest ones alone are noisy in long answers, and the mean
+    alone hides one bad sentence in ten. 0 is even odds.
+
+    Raises:
+        ValueError: no statement.
+    """
+    if not statements:
         raise ValueError("no verdicts, so nothing to sum up")
-    ordered = sorted(log_odds(verdict.probability) for verdict in verdicts)
+    ordered = sorted(statements)
     lowest = ordered[:LOWEST]
     return LOWEST_SHARE * sum(lowest) / len(lowest) + (1.0 - LOWEST_SHARE) * sum(ordered) / len(ordered)
 

@@ -71,6 +71,8 @@ class JudgeRequest:
 
     `similarities[i]` is the cosine of `contexts[i]` and the whole answer, None for a chunk without text; empty where
     there are no vectors. A judge may choose what it reads or shows by it, and must do without.
+
+    `answer` is the text that the statements are of, "" where only they are known. Verdicts do not depend on it.
     """
 
     question: str | None
@@ -79,6 +81,7 @@ class JudgeRequest:
     conversation: tuple[str, ...] = ()
     language: str = "other"
     similarities: tuple[float | None, ...] = ()
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from deploy.grafana.panel import Annotation, Link, Panel, Query, Variable
 from deploy.prometheus.table import Table
 
 JUDGED, BASELINES, LABELS = "an LLM judge", "a baseline, or two windows of answers", "50 labels of audited answers"
-VERIFIED = "the verifier that ships (judge.kind = local)"
-"""Whose metrics a panel waits for."""
+"""What a panel waits for."""
 GREEN_RED = ((None, "green"), (1.0, "red"))
 
 

@@ -7,7 +7,6 @@ from deploy.grafana.parts import (
     BASELINES,
     JUDGED,
     LABELS,
-    VERIFIED,
     cases,
     changes,
     dashboard_links,
@@ -40,8 +39,7 @@ def quality(table: Table) -> Dashboard:
                         table,
                         "faithful_probability",
                         "Faithful answers, by the judge's own probability",
-                        "Mean calibrated probability that a whole answer is faithful; by the local judge.",
-                        VERIFIED,
+                        "Mean calibrated probability that an answer is faithful; by the lexical or the local judge.",
                     ),
                     score(
                         table,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from metrics.event import Chunk, Event, Turn
 from metrics.language import simplified
 from metrics.sentences import sentence_spans
 
@@ -52,6 +53,12 @@ class Row:
     whole: bool = False
     contradicted: bool | None = None
     question: str | None = None
+
+
+def event_of(row: Row) -> Event:
+    """The row as the QA service would have logged it."""
+    turns = tuple(Turn("user", text) for text in row.conversation)
+    return Event(row.id, 0.0, None, tuple(Chunk(text) for text in row.contexts), row.answer, conversation=turns)
 
 
 def fold_of(group: str, folds: int) -> int:

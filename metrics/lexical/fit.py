@@ -14,7 +14,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,20 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.faithfulness import LOWEST, LOWEST_SHARE
-from metrics.lexical import corpus
+from metrics.lexical import answer_fit, corpus
+from metrics.lexical.answer_fit import answered_sets
 from metrics.lexical.corpus import Row, fold_of
 from metrics.lexical.evidence import Index
 from metrics.lexical.features import VERSION, examine
+from metrics.lexical.judge import LexicalJudge
 from metrics.lexical.model import PRIOR, WEIGHTS, Model
 from metrics.lexical.reading import read
 from metrics.lexical.words import word_lists
+from metrics.logistic import logistic
 from metrics.statements import claims_of
 
 Floats = npt.NDArray[np.float64]
 
 FOLDS = 5
 ROUNDS = 3
-PENALTY = 10.0
 HELPER_SHARE = 0.03
 """Weight of a set of pairs or of made rows, against 1 of a set of real answers."""
 SIGNS = {
@@ -157,21 +159,6 @@ def _answer_features(statements: Floats, weights: Floats) -> Floats:
     return np.asarray(mixed)
 
 
-def logistic(x: Floats, y: Floats, share: Floats, low: Floats, high: Floats, steps: int = 400) -> Floats:
-    """Weighted logistic regression within bounds: accelerated projected gradient."""
-    curvature = 0.25 * float(np.linalg.norm((x * share[:, None]).T @ x, 2)) + PENALTY
-    weights = ahead = np.zeros(x.shape[1])
-    speed = 1.0
-    for _ in range(steps):
-        p = 1.0 / (1.0 + np.exp(-np.clip(x @ ahead, -30.0, 30.0)))
-        gradient = x.T @ (share * (p - y)) + PENALTY * ahead
-        new = np.clip(ahead - gradient / curvature, low, high)
-        faster = (1.0 + math.sqrt(1.0 + 4.0 * speed * speed)) / 2.0
-        ahead = new + (speed - 1.0) / faster * (new - weights)
-        weights, speed = new, faster
-    return np.asarray(weights)
-
-
 def balanced_accuracy(scores: Floats, labels: npt.NDArray[np.int64], threshold: float) -> float:
     """Mean of the shares of both classes that the threshold puts on their side."""
     return float(((scores[labels == 1] > threshold).mean() + (scores[labels == 0] <= threshold).mean()) / 2.0)
@@ -218,15 +205,25 @@ def fit_conflict(sets: Mapping[str, Sequence[Example]], names: Sequence[str]) ->
 
 
 def model_of(fitted: Fitted, shift: float, conflict: Fitted, names: Sequence[str], prior: Mapping[str, float]) -> Model:
-    """The fits as the judge takes them, rounded as they are written."""
+    """The fits as the judge takes them, rounded as they are written; nothing is said of whole answers."""
     return Model(
         weights={n: round(float(w), 4) for n, w in zip(names, fitted.weights, strict=True)},
         intercept=round(fitted.intercept - shift, 4),
         conflict={n: round(float(w), 4) for n, w in zip(CONFLICT_FEATURES, conflict.weights, strict=True)},
         conflict_intercept=round(conflict.intercept, 4),
         prior=prior,
+        answer=None,
         digest="unsaved",
     )
+
+
+def held_out_judges(
+    sets: Mapping[str, Sequence[Example]], names: Sequence[str], prior: Mapping[str, float]
+) -> list[LexicalJudge]:
+    """A judge a fold, whose weights saw no group of it; the thresholds are placed by all folds."""
+    fits = held_out(sets, names)
+    shift, conflict = placed(sets, fits), fit_conflict(sets, names)
+    return [LexicalJudge(model_of(fitted, shift, conflict, names, prior)) for fitted in fits]
 
 
 def examples_of(data: Path, extract: Extractor) -> dict[str, list[Example]]:
@@ -285,6 +282,7 @@ def main() -> None:
     fitted = fit(sets, extract.names)
     shift = placed(sets, held_out(sets, extract.names))
     conflict = fit_conflict(sets, extract.names)
+    answer = answer_fit.fit(answered_sets(chosen.data, held_out_judges(sets, extract.names, prior)))
     made = {"command": "python -m metrics.lexical.fit --data DATA", "data_sha256": _digest(chosen.data),
             "features_version": VERSION, "rows": {name: len(of_set) for name, of_set in sets.items()}}  # fmt: skip
     model = model_of(fitted, shift, conflict, extract.names, prior)
@@ -292,6 +290,7 @@ def main() -> None:
         **made,
         "support": {"intercept": model.intercept, "weights": model.weights},
         "contradiction": {"intercept": model.conflict_intercept, "weights": model.conflict},
+        "answer": asdict(answer),
     }
     _write(chosen.out / WEIGHTS, json.dumps(weights, ensure_ascii=False, indent=2))
     _write(chosen.out / PRIOR, _prior_lines({**made, "sets": corpus.FREQUENCIES}, prior))

@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from metrics.faithfulness import log_odds
 from metrics.judge import Evidence, Judgement, JudgeRequest, Label, Verdict
+from metrics.lexical.answer import overlap
 from metrics.lexical.evidence import Index, Window
 from metrics.lexical.features import VERSION, Examined, examine
 from metrics.lexical.kinds import Conflict, Kind
 from metrics.lexical.model import Model, load_model
-from metrics.lexical.reading import Passage
+from metrics.lexical.reading import Passage, read
 from metrics.lexical.readings import Readings
 from metrics.lexical.synonyms import in_words_of
 from metrics.outcome import Reason, Unscored
@@ -80,9 +82,32 @@ class LexicalJudge:
             return Unscored(Reason.JUDGE_ERROR)
         return Judgement(tuple(verdicts))
 
+    @property
+    def threshold(self) -> float | None:
+        """None: words alone err too often to flag an answer that nobody asked to be flagged by this."""
+        return None
+
+    def overlap(self, request: JudgeRequest) -> float:
+        """Share of the answer's words that stand in the contexts or in what the user said: `answer.overlap`."""
+        text = request.answer or "\n".join(statement.text for statement in request.statements)
+        return overlap(read(text), (self._readings.of(source) for source in _sources(request)))
+
+    def faithful_probability(self, request: JudgeRequest, judgement: Judgement) -> float | Unscored:
+        """Calibrated probability that the whole answer is faithful, in [0, 1]."""
+        if self.model.answer is None:
+            return Unscored(Reason.NOT_CONFIGURED)
+        if not judgement.verdicts:
+            return Unscored(Reason.NO_CLAIMS)
+        try:
+            odds = [log_odds(verdict.probability) for verdict in judgement.verdicts]
+            return self.model.answer.probability(odds, self.overlap(request))
+        except Exception:
+            log.exception("the lexical judge failed")
+            return Unscored(Reason.JUDGE_ERROR)
+
     def study(self, request: JudgeRequest) -> Studied:
         """Read contexts and statements, and compare them."""
-        sources = (*(chunk.text for chunk in request.contexts), *request.conversation)
+        sources = _sources(request)
         passages = tuple(self._readings.of(text) for text in sources)
         index = Index(passages, self.model.prior)
         texts = in_words_of(sources, [statement.text for statement in request.statements])
@@ -102,6 +127,11 @@ class LexicalJudge:
             conflict = decisive or max(examined.conflicts, key=lambda c: c.strength)
             return Verdict(Label.CONTRADICTED, _why_contradicted(conflict), evidence, probability)
         return Verdict(Label.NOT_FOUND, _why_not_found(examined), evidence, probability)
+
+
+def _sources(request: JudgeRequest) -> tuple[str, ...]:
+    """Chunks, then user turns."""
+    return (*(chunk.text for chunk in request.contexts), *request.conversation)
 
 
 def _decisive(examined: Examined) -> Conflict | None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from metrics.lexical.answer import AnswerModel
+
 WEIGHTS = "weights.json"
 PRIOR = "prior.json"
 
@@ -29,6 +31,8 @@ class Model:
     conflict: Mapping[str, float]
     conflict_intercept: float
     prior: Mapping[str, float]
+    answer: AnswerModel | None
+    """Of whole answers; None where none was fitted."""
     digest: str
     """8 hex digits of all of this: part of the judge's identity."""
 
@@ -62,6 +66,7 @@ def load_model(features_version: int) -> Model:
             conflict=_numbers(data["contradiction"]["weights"]),
             conflict_intercept=float(data["contradiction"]["intercept"]),
             prior=_numbers(json.loads(prior)["weights"]),
+            answer=AnswerModel(**_numbers(data["answer"])),
             digest=hashlib.sha256(b"%d:" % len(raw) + raw + prior).hexdigest()[:8],
         )
     except (OSError, KeyError, TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from metrics.calibration import Curve, excess_error, fitted
 from metrics.lexical import corpus
 from metrics.lexical.corpus import Row, fold_of
 from metrics.lexical.features import VERSION as LEXICAL_VERSION
@@ -29,19 +30,17 @@ from metrics.lexical.fit import (
     balanced_accuracy,
     examples_of,
     fit,
-    fit_conflict,
     held_out,
-    logistic,
-    model_of,
+    held_out_judges,
     placed,
 )
 from metrics.lexical.judge import LexicalJudge
 from metrics.lexical.model import load_model
+from metrics.logistic import logistic
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
 from metrics.verifier import checkpoints, examples, joined, weights_file
-from metrics.verifier.calibration import Curve, excess_error, fitted
 from metrics.verifier.checkpoints import CheckpointError
 from metrics.verifier.features import CONFLICT_SIGNS, SIGNS
 from metrics.verifier.joined import Joined
@@ -66,9 +65,7 @@ def lexical_folds(data: Path) -> list[LexicalJudge]:
     shipped = load_model(LEXICAL_VERSION)
     extract = Extractor(shipped.prior)
     sets = examples_of(data, extract)
-    fits = held_out(sets, extract.names)
-    shift, conflict = placed(sets, fits), fit_conflict(sets, extract.names)
-    return [LexicalJudge(model_of(f, shift, conflict, extract.names, shipped.prior)) for f in fits]
+    return held_out_judges(sets, extract.names, shipped.prior)
 
 
 def kept_back_rows(data: Path, seed: int) -> dict[str, list[Row]]:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from metrics.calibration import Curve
 from metrics.model_files import ModelError
-from metrics.verifier.calibration import Curve
 from metrics.verifier.features import CONFLICT_SIGNS, SIGNS, VERSION
 
 

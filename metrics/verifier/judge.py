@@ -151,7 +151,7 @@ class LocalJudge:
                     found.append(word.span())
         return [statement[a:b] for a, b in found]
 
-    def faithful_probability(self, judgement: Judgement) -> float | Unscored:
+    def faithful_probability(self, request: JudgeRequest, judgement: Judgement) -> float | Unscored:
         """Calibrated probability that the whole answer is faithful, in [0, 1]."""
         if self.joined.answer is None:
             return Unscored(Reason.NOT_CONFIGURED)

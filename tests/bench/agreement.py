@@ -2,8 +2,9 @@
 
     python -m tests.bench.agreement --out docs/statistics.md [--cache FILE] [--network verifier.safetensors]
 
-With --network, faithfulness is rated by the local judge's `faithful_probability`, from the readings that the fit left
-beside the network, by weights that saw no group of the row's fold; «graded» stays the lexical judge's.
+Faithfulness is rated by the lexical judge's `faithful_probability`; with --network by that of the local judge, from the
+readings that the fit left beside the network, by weights that saw no group of the row's fold. «Share» is
+`faithfulness` by the lexical judge.
 
 Rivals: the simple recipe, cosine of the all-MiniLM-L6-v2 vectors of whole context and whole answer (cut at 256 tokens,
 as the library does), and word overlap, the share of the answer's words that stand in the contexts. Sets that the
@@ -20,7 +21,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,10 @@ from metrics.agreement import Estimate, Floats, Mask, Statistic, auroc, estimate
 from metrics.embedding import LocalEmbedder, uncounted
 from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Chunk, Event, Turn
-from metrics.faithfulness import answer_log_odds
 from metrics.lexical import corpus
+from metrics.lexical.answer_fit import answered_sets, with_answers
 from metrics.lexical.features import VERSION
-from metrics.lexical.fit import Extractor, examples_of, fit_conflict, held_out, model_of, placed
+from metrics.lexical.fit import Extractor, examples_of, held_out_judges
 from metrics.lexical.judge import LexicalJudge
 from metrics.lexical.model import load_model
 from metrics.metric import Text
@@ -47,7 +48,7 @@ from tests.bench.pages import put_table
 from tests.services import SHARED
 
 BEGIN, END = "<!-- table: python -m tests.bench.agreement -->", "<!-- end of table -->"
-COSINE, OVERLAP, GRADED = "MiniLM cosine", "word overlap", "graded"
+COSINE, OVERLAP, SHARE = "MiniLM cosine", "word overlap", "share"
 CLAIM = 0.82
 """The Spearman correlation with expert ratings of topic adherence that is claimed for the simple recipe."""
 _WORD = re.compile(r"[^\W_]+")
@@ -65,10 +66,10 @@ class Task:
 TASKS = (
     Task("begin_v1_topic", "topic_label", "topic_similarity"),
     Task("summeval", "relevance", "topic_similarity"),
-    Task("summeval", "score", "faithfulness"),
+    Task("summeval", "score", "faithful_probability"),
     Task("grade_coherence", "score", "question_answer_similarity"),
-    Task("qags", "score", "faithfulness"),
-    Task("lfqa_responses", "score", "faithfulness"),
+    Task("qags", "score", "faithful_probability"),
+    Task("lfqa_responses", "score", "faithful_probability"),
 )
 
 
@@ -131,23 +132,21 @@ class Judges:
             shipped = load_model(VERSION)
             extract = Extractor(shipped.prior)
             sets = examples_of(self._data, extract)
-            fits = held_out(sets, extract.names)
-            shift, conflict = placed(sets, fits), fit_conflict(sets, extract.names)
-            self._folds = [LexicalJudge(model_of(f, shift, conflict, extract.names, shipped.prior)) for f in fits]
+            folds = held_out_judges(sets, extract.names, shipped.prior)
+            self._folds = with_answers(folds, answered_sets(self._data, folds))
         return self._folds[corpus.fold_of(group, len(self._folds))]
 
 
 def faithfulness_of(task: Task, rows: Sequence[Mapping[str, Any]], judges: Judges) -> tuple[list[float], list[float]]:
-    """(the share as it is exported, one graded number for the answer), NaN where there is no score."""
-    shares, graded = [], []
+    """(share of supported statements, probability of the answer), NaN where there is no score."""
+    shares, probabilities = [], []
     for row in rows:
-        evaluator = Evaluator((), _NoVectors(), sketches=False, judge=judges.of(task.set, str(row["group"])))
+        judge = judges.of(task.set, str(row["group"]))
+        evaluator = Evaluator((), _NoVectors(), sketches=False, judge=judge, calibrated=judge)
         (evaluation,) = evaluator.evaluate([event_of(row)])
-        share = _value(evaluation, "faithfulness")
-        shares.append(share)
-        verdicts = evaluation.judged.verdicts if evaluation.judged else ()
-        graded.append(answer_log_odds(verdicts) if verdicts else float("nan"))
-    return shares, graded
+        shares.append(_value(evaluation, "faithfulness"))
+        probabilities.append(_value(evaluation, "faithful_probability"))
+    return shares, probabilities
 
 
 def probabilities_of(task: Task, rows: Sequence[Mapping[str, Any]], network: Study, data: Path) -> list[float]:
@@ -169,12 +168,9 @@ def compare(
 ) -> Compared:
     rows = rows_of(data, task)
     scores = {COSINE: simple_recipe(rows, minilm), OVERLAP: [word_overlap(row) for row in rows]}
-    if task.metric == "faithfulness":
-        shares, scores[GRADED] = faithfulness_of(task, rows, judges)
-        if network is None:
-            scores[task.metric] = shares
-        else:
-            task = replace(task, metric="faithful_probability")
+    if task.metric == "faithful_probability":
+        scores[SHARE], scores[task.metric] = faithfulness_of(task, rows, judges)
+        if network is not None:
             scores[task.metric] = probabilities_of(task, rows, network, data)
     else:
         scores[task.metric] = similarity_of(task, rows, ours)
@@ -216,49 +212,44 @@ def statistics_of(compared: Compared, statistic: str) -> dict[str, tuple[float, 
 
 def report(results: Sequence[Compared]) -> str:
     lines = [
-        f"| set, rating | n | metric | statistic | metric | graded | {COSINE} | {OVERLAP} | metric − better rival | "
-        "graded − better rival |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        f"| set, rating | n | metric | statistic | metric | {SHARE} | {COSINE} | {OVERLAP} | metric − better rival |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    ahead: dict[str, list[bool]] = {"the metric": [], "the metric, graded where it can be": []}
-    clear: dict[str, list[bool]] = {name: [] for name in ahead}
+    ahead: dict[str, list[str]] = {}
+    clear: dict[str, list[str]] = {}
     reached = []
     for result in results:
         task = result.task
+        row = f"{task.set} ({task.rating})"
         for statistic in ("Spearman", "AUROC"):
             found = statistics_of(result, statistic)
             rival = max((COSINE, OVERLAP), key=lambda name: found[name][0])
-            differences = [
-                estimate(found[name][0] - found[rival][0], found[name][1] - found[rival][1])
-                for name in (task.metric, GRADED) if name in found
-            ]  # fmt: skip
+            own = found[task.metric]
+            difference = estimate(own[0] - found[rival][0], own[1] - found[rival][1])
+            ahead.setdefault(statistic, []).extend([row] if difference.value > 0.0 else [])
+            clear.setdefault(statistic, []).extend([row] if difference.above(0.0) else [])
             if statistic == "Spearman":
-                for name, difference in zip(ahead, (differences[0], differences[-1]), strict=True):
-                    ahead[name].append(difference.value > 0.0)
-                    clear[name].append(difference.above(0.0))
                 reached += [
-                    f"{name} on {task.set}, {task.rating} ({value:.3f})"
-                    for name, (value, _) in found.items() if value >= CLAIM - 0.02
-                ]  # fmt: skip
+                    f"{name} on {row} ({value:.3f})" for name, (value, _) in found.items() if value >= CLAIM - 0.02
+                ]
             cells = [
                 f"{task.set}, `{task.rating}`",
                 f"{len(result.ratings)} ({result.unscored} unscored)",
                 f"`{task.metric}`",
                 statistic,
-                shown(estimate(*found[task.metric])),
-                shown(estimate(*found[GRADED])) if GRADED in found else "",
+                shown(estimate(*own)),
+                f"{found[SHARE][0]:.3f}" if SHARE in found else "",
                 shown(estimate(*found[COSINE])),
                 shown(estimate(*found[OVERLAP])),
-                *(f"{difference.value:+.3f} {interval(difference)}" for difference in differences),
-                *([] if GRADED in found else [""]),
+                f"{difference.value:+.3f} {interval(difference)}",
             ]
             lines.append(f"| {' | '.join(cells)} |")
-    counts = "; ".join(
-        f"{name}: ahead of both rivals by point estimate in {sum(each)} of {len(each)} rows, and the whole interval of "
-        f"the difference above 0 in {sum(clear[name])}"
-        for name, each in ahead.items()
-    )
-    lines.append(f"\nBy Spearman, {counts}. At {CLAIM} or within 0.02 of it: {'; '.join(reached) or 'nothing'}.")
+    lines += [
+        f"\nBy {statistic}: ahead of both rivals by point estimate in {len(ahead[statistic])} of {len(results)} rows; "
+        f"the whole interval of the difference is above 0 for {', '.join(clear[statistic]) or 'none'}."
+        for statistic in ahead
+    ]
+    lines.append(f"\nSpearman at {CLAIM} or within 0.02 of it: {'; '.join(reached) or 'nothing'}.")
     return "\n".join(lines)
 
 

@@ -22,13 +22,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from metrics.event import Chunk, Event, Turn
+from metrics.calibration import excess_error
 from metrics.faithfulness import answer_log_odds, ask, faithfulness
 from metrics.judge import Judgement
 from metrics.lexical import corpus
-from metrics.lexical.corpus import Row, fold_of
+from metrics.lexical.answer_fit import REAL, answered_sets, with_answers
+from metrics.lexical.corpus import Row, event_of, fold_of
 from metrics.lexical.features import VERSION
-from metrics.lexical.fit import Extractor, balanced_accuracy, examples_of, fit_conflict, held_out, model_of, placed
+from metrics.lexical.fit import Extractor, balanced_accuracy, examples_of, held_out_judges
 from metrics.lexical.judge import LexicalJudge
 from metrics.lexical.model import load_model
 from metrics.outcome import Scored, Unscored
@@ -47,12 +48,16 @@ BEGIN, END = "<!-- table: python -m tests.bench.judges -->", "<!-- end of table 
 
 @dataclass(frozen=True)
 class Result:
-    """Scores of the rows of one set that the pipeline scores; `unscored` counts the others by reason."""
+    """Scores of the rows of one set that the pipeline scores; `unscored` counts the others by reason.
+
+    `sums`: of `metrics.faithfulness.answer_log_odds`, where 0 is the shipped threshold; `faithful`: faithfulness.
+    """
 
     name: str
     labels: npt.NDArray[np.int64]
     groups: list[str]
     scores: Mapping[str, Floats]
+    sums: Floats
     faithful: Floats
     unscored: Mapping[str, int]
     seconds_per_statement: float
@@ -93,11 +98,6 @@ def idf_overlap(rows: Sequence[Row]) -> Floats:
     return np.array(scores)
 
 
-def event_of(row: Row) -> Event:
-    turns = tuple(Turn("user", text) for text in row.conversation)
-    return Event(row.id, 0.0, None, tuple(Chunk(text) for text in row.contexts), row.answer, conversation=turns)
-
-
 class Cosine:
     """Whole-text cosine with the default embedder; values are kept in a file, as they take an hour on two cores."""
 
@@ -129,6 +129,7 @@ def judged(name: str, rows: Sequence[Row], judges: Sequence[LexicalJudge], rival
     """Every row through splitting and judging; a row of fold k by `judges[k]`."""
     kept: list[int] = []
     scores: list[float] = []
+    sums: list[float] = []
     faithful: list[float] = []
     unscored: Counter[str] = Counter()
     statements = 0
@@ -138,18 +139,25 @@ def judged(name: str, rows: Sequence[Row], judges: Sequence[LexicalJudge], rival
         if isinstance(asked.request, Unscored):
             unscored["refusal" if asked.claims.refusal else str(asked.request.reason)] += 1
             continue
-        judgement = judges[fold_of(row.group, len(judges))].judge([asked.request])[0]
+        judge = judges[fold_of(row.group, len(judges))]
+        judgement = judge.judge([asked.request])[0]
         outcome = faithfulness(asked.request.statements, judgement)
         if not isinstance(judgement, Judgement) or not isinstance(outcome, Scored):
             raise SystemExit(f"{name} {row.id}: the judge gave {judgement}")
         kept.append(k)
         statements += len(judgement.verdicts)
-        scores.append(answer_log_odds(judgement.verdicts))
+        probability = judge.faithful_probability(asked.request, judgement)
+        if isinstance(probability, Unscored):
+            raise SystemExit(f"{name} {row.id}: no probability of the answer, {probability}")
+        scores.append(probability)
+        sums.append(answer_log_odds(judgement.verdicts))
         faithful.append(outcome.value)
     seconds = (time.process_time() - started) / max(statements, 1)
     every = {"lexical": np.array(scores)} | {rival: values[kept] for rival, values in rivals.items()}
     labels = np.array([rows[k].label for k in kept])
-    return Result(name, labels, [rows[k].group for k in kept], every, np.array(faithful), unscored, seconds)
+    return Result(
+        name, labels, [rows[k].group for k in kept], every, np.array(sums), np.array(faithful), unscored, seconds
+    )
 
 
 def resamples(result: Result, rng: np.random.Generator) -> dict[str, Floats]:
@@ -192,7 +200,7 @@ def report(results: Sequence[Result]) -> str:
             pooled[method].append(drawn[method])
             points[method].append(point[method])
         gaps.append(drawn["lexical"] - drawn[better])
-        mine = result.scores["lexical"]
+        mine = result.sums
         accuracy = balanced_accuracy(mine, result.labels, 0.0)
         accuracies.append(accuracy)
         thresholds = np.quantile(mine, np.linspace(0.01, 0.99, 99))
@@ -214,6 +222,10 @@ def report(results: Sequence[Result]) -> str:
         f"**{mean['lexical']:.3f}** {interval(means['lexical'])} | {' | '.join(f'{mean[r]:.3f}' for r in rivals)} | "
         f"**{gap:+.3f}** {interval(means['lexical'] - means[top])} | {np.mean(accuracies):.3f} | | |"
     )
+    real = [r for r in results if r.name in REAL]
+    probabilities = np.concatenate([r.scores["lexical"] for r in real])
+    error = excess_error(probabilities, np.concatenate([r.labels for r in real]))
+    lines.append(f"\nCalibration error of the probability on {' and '.join(REAL)}: {error:+.3f} above chance.")
     speed = sum(r.seconds_per_statement for r in results) / len(results) * 1e3
     lines.append(f"\nMean time a statement, contexts read included: {speed:.2f} ms on one core.")
     return "\n".join(lines)
@@ -231,9 +243,8 @@ def main() -> None:
     shipped = load_model(VERSION)
     extract = Extractor(shipped.prior)
     sets = examples_of(chosen.data, extract)
-    fits = held_out(sets, extract.names)
-    shift, conflict = placed(sets, fits), fit_conflict(sets, extract.names)
-    folds = [LexicalJudge(model_of(f, shift, conflict, extract.names, shipped.prior)) for f in fits]
+    folds = held_out_judges(sets, extract.names, shipped.prior)
+    folds = with_answers(folds, answered_sets(chosen.data, folds))
     cosine = Cosine(chosen.cosine_cache)
     results = []
     for name in SETS:

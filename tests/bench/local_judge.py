@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from metrics.calibration import Curve
 from metrics.event import Chunk
 from metrics.judge import Judgement, JudgeRequest, Statement
 from metrics.lexical import corpus
@@ -31,7 +32,6 @@ from metrics.model_files import read_manifest
 from metrics.model_store import default_dir, ready_model
 from metrics.packaged_model import NAME as BASE
 from metrics.verifier import weights_file
-from metrics.verifier.calibration import Curve
 from metrics.verifier.features import SIGNS
 from metrics.verifier.fit import (
     NAMES,

@@ -96,7 +96,7 @@ def test_a_validated_set_becomes_a_baseline_with_table_and_picture(tmp_path: Pat
     assert done.exit_code == 0, done.output
     baseline = decode_baseline(out.read_bytes())
     whole = {d.metric: d for d in baseline.distributions if d.segment == ("all", "all")}
-    assert set(whole) == set(Settings().scoring.metrics)
+    assert set(whole) == {*Settings().scoring.metrics, "faithful_probability"}
     assert {d.n for d in whole.values()} == {160}
     assert {d.segment for d in baseline.distributions} >= {("hr-helpdesk", "all"), ("all", "zh"), ("it-helpdesk", "en")}
     for threshold in baseline.thresholds:

@@ -15,14 +15,14 @@ from consumer.demo.script import Fault
 from consumer.settings import Scoring
 from deploy.grafana.boards import dashboards
 from deploy.grafana.panel import Dashboard, Query, expanded
-from deploy.grafana.parts import BASELINES, JUDGED, LABELS, VERIFIED
+from deploy.grafana.parts import BASELINES, JUDGED, LABELS
 from tests.alerting_stack import CACHE_OPTIONS, Stack, redis, stack
 from tests.integration.scorer_harness import produce
 from tests.processes import wait_until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
-PENDING = {JUDGED, BASELINES, LABELS, VERIFIED}
+PENDING = {JUDGED, BASELINES, LABELS}
 """What this stack does not have. Queries that need it must be valid here, and answer in test_dashboards_judged.py."""
 THRESHOLDS = {"faithfulness": 0.75} | dict.fromkeys(
     ("topic_similarity", "question_context_similarity", "question_answer_similarity"), 0.3

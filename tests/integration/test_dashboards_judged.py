@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from consumer.demo.knowledge import load_documents
-from deploy.grafana.parts import VERIFIED
 from tests.alerting_stack import CACHE_OPTIONS, Stack, environment, redis, stack
 from tests.integration.judge_server import judge_server
 from tests.integration.test_dashboards import PENDING, faults_of
@@ -88,5 +87,4 @@ def test_every_query_that_waits_for_more_answers_once_it_is_there(running: Stack
     labelled(running, tmp_path)
     wait_until(lambda: counted('groundwatch_rolling_score_corrected{window="1h"}'), 60, "the labels count")
     wait_until(lambda: counted('groundwatch_drift{reference="previous",window="1h"}'), 180, "there is a period before")
-    # What the verifier alone scores is not there where an LLM judges.
-    assert faults_of(running, lambda name, query: query.pending in PENDING - {VERIFIED}) == []
+    assert faults_of(running, lambda name, query: query.pending in PENDING) == []

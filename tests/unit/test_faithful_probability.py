@@ -31,7 +31,7 @@ class Sure:
 
     probability: float | Unscored = 0.8
     short: bool = False
-    threshold: float = 0.4
+    threshold: float | None = 0.4
     name: str = "sure"
     identity: str = "sure/1"
 
@@ -41,7 +41,7 @@ class Sure:
             for request in requests
         ]
 
-    def faithful_probability(self, judgement: Judgement) -> float | Unscored:
+    def faithful_probability(self, request: JudgeRequest, judgement: Judgement) -> float | Unscored:
         return self.probability
 
 
@@ -70,6 +70,10 @@ def test_it_stands_beside_faithfulness_with_a_definition_of_its_own() -> None:
     assert of.definitions[NAME] != definition_of("sure/2")
     assert of.bounds[NAME] == (0.0, 1.0)
     assert of.thresholds == {NAME: 0.4}
+
+
+def test_a_judge_may_ship_no_threshold_for_it() -> None:
+    assert evaluator(Sure(threshold=None)).thresholds == {}
 
 
 def test_a_judge_that_is_not_calibrated_has_none() -> None:
@@ -130,19 +134,22 @@ def test_the_threshold_that_ships_gives_way_to_a_baseline_and_both_to_settings(t
     assert NAME not in thresholds_in_force(other, {NAME: "p2"}, shipped).of({}), "of another definition: unflagged"
 
 
-def test_faithfulness_and_its_probability_come_together_with_the_shipped_verifier_only() -> None:
-    assert scored(("faithfulness", "topic_similarity"), LOCAL) == ("faithfulness", "topic_similarity", NAME)
-    assert set(scored((NAME,), LOCAL)) == {"faithfulness", NAME}
-    assert scored(("topic_similarity",), LOCAL) == ("topic_similarity",)
-    for judge in (Judge(), FOREIGN, Judge(kind="none")):
+def test_faithfulness_and_its_probability_come_together_with_the_judges_that_ship_only() -> None:
+    for judge in (Judge(), LOCAL):
+        assert scored(("faithfulness", "topic_similarity"), judge) == ("faithfulness", "topic_similarity", NAME)
+        assert set(scored((NAME,), judge)) == {"faithfulness", NAME}
+        assert scored(("topic_similarity",), judge) == ("topic_similarity",)
+    for judge in (FOREIGN, Judge(kind="none"), Judge(kind="llm", url="http://j/v1", model="m")):
         assert scored(("faithfulness",), judge) == ("faithfulness",)
     assert NAME in JUDGED
     assert NAME in METRICS
 
 
 def test_who_names_what_the_judge_does_not_score_is_told_what_to_do() -> None:
-    assert beyond(("faithfulness", NAME), LOCAL) == ""
-    assert "set judge.kind = 'local'" in beyond((NAME,), Judge())
+    assert beyond(("faithfulness", NAME), LOCAL) == beyond(("faithfulness", NAME), Judge()) == ""
+    assert "set judge.kind = 'lexical' or 'local'" in beyond((NAME,), Judge(kind="none"))
     assert "leave judge.local_model empty" in beyond((NAME,), FOREIGN)
     assert "only an LLM judge scores that" in beyond(("answer_relevance",), LOCAL)
-    assert "only the shipped verifier" in beyond((NAME,), Judge(kind="llm", url="http://j/v1", model="m"))
+    assert "only the judges that ship with Groundwatch" in beyond(
+        (NAME,), Judge(kind="llm", url="http://j/v1", model="m")
+    )

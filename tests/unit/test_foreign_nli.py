@@ -94,7 +94,9 @@ def test_field_case_41_a_model_with_contradiction_first_judges_rightly(folder: P
     assert [v.label for v in judgement.verdicts] == [Label.CONTRADICTED, Label.NOT_FOUND]
     assert judgement.verdicts[0].evidence[0].quote == "Dogs are allowed on the ferry."
     assert judge.identity.startswith("nli/")
-    assert judge.faithful_probability(judgement) == Unscored(Reason.NOT_CONFIGURED), "nothing was calibrated for it"
+    assert judge.faithful_probability(asked, judgement) == Unscored(Reason.NOT_CONFIGURED), (
+        "nothing was calibrated for it"
+    )
 
 
 def test_field_case_41_a_wrong_order_in_the_configuration_is_found_at_start(folder: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from consumer.doctor import check_judge
 from consumer.embedders import build_evaluator
 from consumer.local_judges import forgiving
 from consumer.settings import Settings
+from metrics.calibration import Curve
 from metrics.event import Chunk, Event
 from metrics.faithful_probability import NAME as FAITHFUL_PROBABILITY
 from metrics.judge import JudgeRequest, Label, Statement
@@ -21,7 +22,6 @@ from metrics.lexical.judge import LexicalJudge
 from metrics.metric import Text, Vector
 from metrics.model_files import ModelError
 from metrics.outcome import Scored, Unscored
-from metrics.verifier.calibration import Curve
 from metrics.verifier.features import VERSION
 from metrics.verifier.joined import Joined, content_of
 from metrics.verifier.judge import AT_ONCE, LocalJudge
@@ -170,7 +170,7 @@ def test_field_case_43_a_name_is_never_fetched_and_another_revision_is_refused(n
         build_evaluator(absent, None)
     with pytest.raises(ModelError, match=r"but judge\.local_revision is 0123"):
         build_evaluator(own(nli, local_revision="0123"), None)
-    with pytest.raises(ValueError, match="only the shipped verifier scores that"):
+    with pytest.raises(ValueError, match="only the judges that ship with Groundwatch score that"):
         build_evaluator(
             own(nli).model_copy(
                 update={"scoring": Settings().scoring.model_copy(update={"metrics": (FAITHFUL_PROBABILITY,)})}

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metrics.calibration import Curve, calibration_error, excess_error, fitted
 from metrics.event import Chunk
 from metrics.judge import Judgement, JudgeRequest, Label, Statement
 from metrics.lexical.corpus import Row as Labelled
@@ -23,7 +24,6 @@ from metrics.lexical.reading import read as read_text
 from metrics.model_files import ModelError
 from metrics.outcome import Reason, Unscored
 from metrics.verifier import joined, weights_file
-from metrics.verifier.calibration import Curve, calibration_error, excess_error, fitted
 from metrics.verifier.features import features_of
 from metrics.verifier.joined import Joined
 from metrics.verifier.judge import LocalJudge, question_of
@@ -362,12 +362,13 @@ def test_unsupported_words_are_those_whose_tokens_are_marked(judge: LocalJudge) 
 
 
 def test_the_probability_of_a_whole_answer_is_the_curve_s(judge: LocalJudge) -> None:
-    (judgement,) = judge.judge([request("Martha Ilves opened it.", "It is visited by nobody.")])
+    asked = request("Martha Ilves opened it.", "It is visited by nobody.")
+    (judgement,) = judge.judge([asked])
     assert isinstance(judgement, Judgement)
-    found = judge.faithful_probability(judgement)
+    found = judge.faithful_probability(asked, judgement)
     assert isinstance(found, float)
     assert 0.0 <= found <= 1.0
-    assert judge.faithful_probability(Judgement(())) == Unscored(Reason.NO_CLAIMS)
+    assert judge.faithful_probability(asked, Judgement(())) == Unscored(Reason.NO_CLAIMS)
 
 
 def test_identity_tells_networks_and_joining_models_apart(judge: LocalJudge) -> None:

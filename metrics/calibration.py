@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from metrics.lexical.fit import logistic
+from metrics.logistic import logistic
 
 Floats = npt.NDArray[np.float64]
 BINS = 10
