@@ -55,6 +55,7 @@ def local(store: Path, **sections: object) -> Settings:
     return Settings.model_validate({"judge": {"kind": "local"}, "embedding": embedding, **sections})
 
 
+@pytest.mark.full
 def test_without_the_trained_files_every_command_says_what_to_do(store: Path, tmp_path: Path) -> None:
     """The code as installed, but for the weights, in a process of its own."""
     root = Path(metrics.__file__).parents[1]
@@ -139,6 +140,7 @@ def test_field_case_41_doctor_list_and_verify_prove_the_shipped_one(store: Path)
     assert "known pairs passed" in verified.output
 
 
+@pytest.mark.full
 def test_where_only_the_cheap_precision_is_at_fault_it_runs_in_float32(
     store: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

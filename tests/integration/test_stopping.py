@@ -36,7 +36,7 @@ def away() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGINT])
 @pytest.mark.parametrize("command", ["score", "monitor", "run"])
 def test_who_waits_for_a_broker_says_so_and_leaves_at_once_with_0(
     command: str, number: signal.Signals, tmp_path: Path
