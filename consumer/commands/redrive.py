@@ -72,7 +72,9 @@ def command(
             failure = str(error)
         if sender is not None and (interrupted or failure is not None):
             sender.abandon()
-    _report(settings, chooser, sender)
+    stopped = "before it failed" if failure is not None else "before Ctrl-C" if interrupted else ""
+    if chooser.letters or not stopped:
+        _report(settings, chooser, sender, stopped)
     if failure is not None:
         raise click.ClickException(failure)
     if interrupted:
@@ -83,11 +85,12 @@ def command(
         ctx.exit(1)
 
 
-def _report(settings: Settings, chooser: Chooser, sender: Sender | None) -> None:
+def _report(settings: Settings, chooser: Chooser, sender: Sender | None, stopped: str) -> None:
+    """What was done; `stopped` says that this is not all there is."""
     topics = settings.topics
     total = chooser.chosen.total()
     by_reason = ", ".join(f"{one_line(reason)} {count}" for reason, count in chooser.chosen.most_common())
-    click.echo(f"{chooser.letters} dead letters read on {topics.deadletter}")
+    click.echo(f"{chooser.letters} dead letters read on {topics.deadletter}" + (f" {stopped}" if stopped else ""))
     if sender is None:
         click.echo(f"  would be sent to {topics.redrive}: {total}" + (f" ({by_reason})" if total else ""))
     else:
