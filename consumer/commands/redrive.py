@@ -7,9 +7,8 @@ import time
 import click
 
 from consumer.cli import loaded_settings
-from consumer.deadletter_hints import hint_of
+from consumer.deadletter_hints import hint_of, is_reason, missing_reasons
 from consumer.deadletter_reading import TopicReader, Unreadable, read_letter
-from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
 from consumer.finite import FiniteRange
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
@@ -80,7 +79,7 @@ def command(
     if interrupted:
         click.echo("interrupted: the same command goes on where this one was", err=True)
         ctx.exit(INTERRUPTED)
-    unknown = any(reason not in (*chooser.seen_reasons, *Refusal, INTERNAL_ERROR) for reason in chooser.reasons)
+    unknown = not all(is_reason(reason, chooser.seen_reasons) for reason in chooser.reasons)
     if unknown or (sender is not None and sender.tally.delivered < sender.tally.asked):
         ctx.exit(1)
 
@@ -101,10 +100,8 @@ def _report(settings: Settings, chooser: Chooser, sender: Sender | None, stopped
             click.echo(f"  not sent: {count} ({one_line(what)})")
     for left, count in sorted(chooser.left.items()):
         click.echo(f"  left, {left}: {count}")
-    for reason in chooser.reasons:
-        if reason not in chooser.seen_reasons:
-            there = ", ".join(sorted(map(one_line, chooser.seen_reasons))) or "none"
-            click.echo(f"no dead letter has the reason {one_line(reason)!r}; there are: {there}", err=True)
+    for line in () if stopped else missing_reasons(chooser.reasons, chooser.seen_reasons, topics.deadletter):
+        click.echo(line, err=True)
     if sender is None:
         for reason in chooser.chosen:
             click.echo(f"before you send {one_line(reason)}: {hint_of(reason)}")
