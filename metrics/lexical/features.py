@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -53,8 +53,9 @@ def examine(
     """
     statements = [_without_joints(read_sentence(text, fold(text), 0, len(text)), index) for text in texts]
     together = _words(frozenset().union(*(statement.words for statement in statements)), index)
+    close = index.close(dict.fromkeys(pair for statement in statements for pair in pairwise(statement.terms)))
     return [
-        _examined(statement, text, index, sources, similarities, together)
+        _examined(statement, text, index, sources, similarities, together, close)
         for statement, text in zip(statements, texts, strict=True)
     ]
 
@@ -66,6 +67,7 @@ def _examined(
     sources: Sequence[str],
     similarities: Sequence[float | None],
     together: float,
+    close: Container[tuple[str, str]],
 ) -> Examined:
     weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
     matches = {term: index.match(term)[0] for term in weights}
@@ -86,7 +88,7 @@ def _examined(
         "best_sentence": max((w.coverage for w in windows if len(w.sentences) == 1), default=0.0),
         "words": _words(statement.words, index),
         "answer": together,
-        "pairs": _pairs(statement, index),
+        "pairs": _pairs(statement, index, close),
         "novel": math.log1p(sum(_unit(t) for t in absent)),
         "names_absent": math.log1p(len(names)),
         "numbers_absent": math.log1p(len(missing)),
@@ -230,12 +232,12 @@ def _words(words: frozenset[str], index: Index) -> float:
     return math.fsum(r for word, r in rarity.items() if word in index.words) / total if total else 0.0
 
 
-def _pairs(statement: Sentence, index: Index) -> float:
+def _pairs(statement: Sentence, index: Index, close: Container[tuple[str, str]]) -> float:
     """Share of neighbouring terms of the statement that stand within three terms of each other in one sentence."""
     terms = statement.terms
     if len(terms) < 2:
         return 1.0 if terms and terms[0] in index.postings else 0.0
-    return sum(index.close(one, other) for one, other in pairwise(terms)) / (len(terms) - 1)
+    return sum(pair in close for pair in pairwise(terms)) / (len(terms) - 1)
 
 
 def _parity(statement: Sentence, window: Window | None) -> float:

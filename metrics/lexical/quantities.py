@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from metrics.lexical.words import unit_lists
 
@@ -82,6 +83,8 @@ def _may_be_bare(said: Quantity, found: Quantity) -> bool:
 def _rounded(said: Quantity, found: Quantity) -> bool:
     if said.value <= 0 or found.value <= 0 or said.unit.startswith("#"):
         return False
+    if abs(said.value - found.value) > 2 * said.value:
+        return False  # beyond any step of what is said
     digits_said, digits_found = _digits(said.value), _digits(found.value)
     if digits_said >= digits_found or not (said.approximate or said.value >= 1000 or digits_said >= 2):
         return False
@@ -89,6 +92,7 @@ def _rounded(said: Quantity, found: Quantity) -> bool:
     return abs(said.value - found.value) <= (step if said.approximate else step / 2)
 
 
+@lru_cache(maxsize=4096)
 def _digits(value: float) -> int:
     """Significant digits: 2 for 1,200 and for 3.4."""
     return len(f"{value:.9g}".replace(".", "").split("e")[0].strip("0")) or 1
