@@ -193,7 +193,8 @@ def _most_similar(
 def _agreement(window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float) -> float:
     """Coverage of what is not itself in conflict: of «it costs 5 euros» against «it costs 9» all the rest agrees."""
     lost = sum(NUMBER_WEIGHT for c in against if c.kind is Kind.NUMBER)
-    lost += sum(weights.get(term, 0.0) for term in {t for c in against for t in c.terms} - window.vocabulary)
+    terms = {t for c in against for t in c.terms} - window.vocabulary
+    lost += math.fsum(weights.get(term, 0.0) for term in terms)  # exact, so that the order of a set changes nothing
     return min(window.coverage * total / (total - lost), 1.0) if total - lost > 1e-6 else 0.0
 
 

@@ -54,7 +54,9 @@ def agrees(said: Quantity, found: Quantity) -> bool:
         return False
     if math.isclose(said.value, found.value, rel_tol=1e-6, abs_tol=1e-9):
         return True
-    return _rounded(said, found)
+    # No step of a rounded number is as large as the number: most pairs end here, at a tenth of the cost.
+    near = 1.01 if said.approximate else 0.51
+    return abs(said.value - found.value) <= near * said.value and _rounded(said, found)
 
 
 def comparable(said: Quantity, found: Quantity) -> bool:
@@ -83,8 +85,6 @@ def _may_be_bare(said: Quantity, found: Quantity) -> bool:
 def _rounded(said: Quantity, found: Quantity) -> bool:
     if said.value <= 0 or found.value <= 0 or said.unit.startswith("#"):
         return False
-    if abs(said.value - found.value) > 2 * said.value:
-        return False  # beyond any step of what is said
     digits_said, digits_found = _digits(said.value), _digits(found.value)
     if digits_said >= digits_found or not (said.approximate or said.value >= 1000 or digits_said >= 2):
         return False
