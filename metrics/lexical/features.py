@@ -11,8 +11,8 @@ from itertools import pairwise
 from metrics.language import UNSPACED
 from metrics.lexical.conflicts import Conflict, Kind, conflicts, other_name
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
-from metrics.lexical.quantities import STAND_IN
 from metrics.lexical.reading import Sentence, read_sentence
+from metrics.lexical.wording import WORD, as_written
 from metrics.lexical.words import fold
 
 VERSION = 2
@@ -82,6 +82,7 @@ def _examined(
     strength = dict.fromkeys(Kind, 0.0)
     for conflict in found:
         strength[conflict.kind] = max(strength[conflict.kind], conflict.strength)
+    evidence = [(s, sources[best.source]) for s in best.sentences] if best else []
     features = {
         "coverage": held / total if total else 0.0,
         "best_window": best.coverage if best else 0.0,
@@ -107,7 +108,7 @@ def _examined(
     return Examined(
         features,
         _most_similar(best, found, windows, statement, text, sources, names, similarities) if best else None,
-        tuple(found),
+        tuple(as_written(found, statement, text, *evidence)),
         agreement,
         _written(text, statement, absent),
         tuple(text[q.start : q.end].strip() for q in missing),
@@ -213,12 +214,9 @@ def _written(text: str, statement: Sentence, terms: Sequence[str]) -> tuple[str,
                 words.append(text[place : place + len(term)])
             end = place + len(term)
         else:
-            found = _WORD.match(text, place)
+            found = WORD.match(text, place)
             words.append(found[0] if found else term)
     return tuple(dict.fromkeys(words))
-
-
-_WORD = re.compile(rf"(?i:{STAND_IN})|[^\s{UNSPACED}]+?(?=[^\w'&-]|[{UNSPACED}]|$)|.")
 
 
 def _unit(term: str) -> float:

@@ -7,7 +7,7 @@ look like a substitution.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from metrics.language import simplified
 from metrics.lexical.words import word_lists
@@ -39,10 +39,19 @@ def in_words_of(sources: Sequence[str], statements: Sequence[str]) -> list[str]:
         words = (match[0], *_OTHERS[match[0]])
         return next((word for word in words if _spot(match.string, match, word) in held), match[0])
 
-    return [
-        _WORD.sub(instead, text) if _WORD.search(text) else statement
-        for text, statement in zip(said, statements, strict=True)
-    ]
+    return [_put(statement, text, instead) for text, statement in zip(said, statements, strict=True)]
+
+
+def _put(statement: str, simple: str, instead: Callable[[re.Match[str]], str]) -> str:
+    """The statement with other words; the rest of its characters stay as it has them (`simple`: one for one)."""
+    pieces = []
+    end = 0
+    for match in _WORD.finditer(simple):
+        word = instead(match)
+        if word != match[0]:
+            pieces += [statement[end : match.start()], word]
+            end = match.end()
+    return "".join(pieces) + statement[end:]
 
 
 def _spot(text: str, match: re.Match[str], word: str) -> str:
