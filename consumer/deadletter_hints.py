@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
+from consumer.logs import one_line
 
 _MAP = "look at one (--show 1) with `groundwatch decode`, write a mapping file into decode.forms_dir"
 _THEN = "restart the scorer, then redrive"
@@ -53,3 +56,20 @@ _NEWER = "not known to this version: see docs/events.md of the version that wrot
 def hint_of(reason: str) -> str:
     """What to do, in one line; never empty."""
     return _HINTS.get(reason, _NEWER)
+
+
+def missing_reasons(wanted: Collection[str], there: Mapping[str, int], topic: str) -> list[str]:
+    """A line for each reason of `wanted` that no letter has, with those that there are (how many letters by reason)."""
+    most_first = sorted(there.items(), key=lambda item: (-item[1], item[0]))
+    named = ", ".join(f"{one_line(reason) or '(none)'} ({count:,})" for reason, count in most_first)
+    return [
+        f"no dead letter on {topic} has the reason {one_line(reason)!r}; "
+        + (f"there are: {named}" if named else "there are none at all")
+        for reason in dict.fromkeys(wanted)
+        if reason not in there
+    ]
+
+
+def is_reason(reason: str, there: Collection[str]) -> bool:
+    """One that this version gives, or that some letter has: anything else is a slip of the pen."""
+    return reason in there or reason == INTERNAL_ERROR or reason in tuple(Refusal)

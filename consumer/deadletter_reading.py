@@ -72,6 +72,22 @@ def read_letter(record: Delivered) -> Letter:
     )
 
 
+class Repeats:
+    """Tells a letter that was written twice: a scorer that is killed before its commit writes what it wrote again."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[Position, int, str, bool]] = set()
+
+    def again(self, letter: Letter) -> bool:
+        """Whether the letter was asked about before: the same record of the same attempt, for the same reason. A
+        stranger's record never was, nor is one without payload the same as one with it."""
+        if letter.original is None:
+            return False
+        known = len(self._seen)
+        self._seen.add((letter.original, letter.attempts, letter.reason, letter.value is None))
+        return len(self._seen) == known
+
+
 class TopicReader:
     """Reads topics to the end that they have when the reading begins. Use it as a context manager."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import jmespath
@@ -15,6 +16,7 @@ RATINGS = ("rating", "label", "score", "human_score", "human_rating", "ratings",
 GOOD = frozenset({"good", "yes", "true", "correct", "supported", "faithful", "pass", "up", "好", "对", "是", "正确"})
 BAD = frozenset({"bad", "no", "false", "incorrect", "wrong", "unsupported", "unfaithful", "fail", "down", "坏", "错",
                  "否", "错误"})  # fmt: skip
+MOST_FIELDS = 30
 GROUPS = ("group", "group_id", "question_id", "document_id")
 
 
@@ -42,6 +44,10 @@ class RatingReader:
         self._group = None if group is None else _compiled(group)
         self.field = rating
         """The field that is read; found with the first row that has one where the caller named none."""
+        self.fields: dict[str, None] = {}
+        """Fields of the rows read so far, at most `MOST_FIELDS`, in the order of their first row."""
+        self.grouped = False
+        """Some rated row has a group."""
 
     def read(self, row: Mapping[str, Any]) -> Rated | None:
         """The rating of a row; None where it has none.
@@ -49,6 +55,8 @@ class RatingReader:
         Raises:
             RatingError: a rating that is neither a number nor a word for good or bad.
         """
+        if len(self.fields) < MOST_FIELDS:
+            self.fields |= dict.fromkeys(islice(row, MOST_FIELDS - len(self.fields)))
         if self._rating is None:
             named = next((name for name in RATINGS if row.get(name) is not None), None)
             if named is None:
@@ -61,6 +69,7 @@ class RatingReader:
             found = self._group.search(row)
         else:
             found = next((row[name] for name in GROUPS if row.get(name) is not None), None)
+        self.grouped |= found is not None
         return Rated(rating, None if found is None else str(found))
 
 

@@ -1,8 +1,8 @@
 """Dead letters back to the scorer after a fix (design: 4.4): which to send, and as what.
 
 What was sent before is read from the redrive topic itself: a record there names the first position of its event and the
-number of the attempt, and one letter leads to one such pair. So a second run, a run that was interrupted and a record
-that the scorer dead-lettered twice send nothing twice, whatever the filters were.
+number of the attempt, and one letter leads to one such pair. So a second run, or a run that was interrupted, sends
+nothing twice, whatever the filters were. A record that a killed scorer dead-lettered twice is a letter and a repeat.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from consumer.deadletter_hints import NO_FIX
-from consumer.deadletter_reading import Letter
+from consumer.deadletter_reading import Letter, Repeats
 from consumer.deadletters import attempts, noted_position, origin_headers
 from consumer.delivered import Delivered
 from consumer.record import Position
@@ -31,6 +31,7 @@ class Left(StrEnum):
     NO_PAYLOAD = "without payload"
     EXHAUSTED = "three attempts made"
     SENT_BEFORE = "sent before"
+    REPEAT = "repeats (the scorer wrote the same letter twice)"
     BEYOND_MAX = "beyond --max"
 
 
@@ -79,24 +80,36 @@ class Chooser:
     chosen: Counter[str] = field(default_factory=Counter)
     """By reason."""
     left: Counter[Left] = field(default_factory=Counter)
-    seen_reasons: set[str] = field(default_factory=set)
+    seen_reasons: Counter[str] = field(default_factory=Counter)
+    """Letters by reason, repeats not counted."""
+    _repeats: Repeats = field(default_factory=Repeats)
+    """Of the letters that the filters take."""
+    _left_out: Repeats = field(default_factory=Repeats)
+    """Of the others."""
+    _chosen: set[Sending] = field(default_factory=set)
+    """Of `sent`, what was chosen here."""
 
     def choose(self, letter: Letter) -> Redriven | None:
         """What to send for this letter; None where it is left."""
         self.letters += 1
-        self.seen_reasons.add(letter.reason)
-        found = self._judge(letter)
+        passed = self._passed_over(letter)
+        repeat = (self._repeats if passed is None else self._left_out).again(letter)
+        if not repeat:
+            self.seen_reasons[letter.reason] += 1
+        found = passed or (Left.REPEAT if repeat else self._judge(letter))
         if isinstance(found, Left):
             self.left[found] += 1
             return None
         self.chosen[letter.reason] += 1
         return found
 
-    def _judge(self, letter: Letter) -> Redriven | Left:
+    def _passed_over(self, letter: Letter) -> Left | None:
+        """What the filters say of it."""
         if self.reasons and letter.reason not in self.reasons:
             return Left.OTHER_REASON
-        if self.since is not None and letter.time < self.since:
-            return Left.OLDER
+        return Left.OLDER if self.since is not None and letter.time < self.since else None
+
+    def _judge(self, letter: Letter) -> Redriven | Left:
         if letter.reason in NO_FIX and letter.reason not in self.reasons:
             return Left.NO_FIX
         if letter.original is None:
@@ -107,9 +120,10 @@ class Chooser:
             return Left.EXHAUSTED
         sending = Sending(letter.original, letter.attempts + 1)
         if sending in self.sent:
-            return Left.SENT_BEFORE
+            return Left.REPEAT if sending in self._chosen else Left.SENT_BEFORE
         if self.most is not None and self.chosen.total() >= self.most:
             return Left.BEYOND_MAX
         self.sent.add(sending)
+        self._chosen.add(sending)
         about = origin_headers(sending.source, letter.logged, sending.attempt)
         return Redriven(letter.reason, letter.key, letter.value, [*letter.headers, *about])

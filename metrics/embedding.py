@@ -16,16 +16,17 @@ from metrics.blank import is_blank
 from metrics.metric import Text, Vector
 from metrics.outcome import Reason, Unscored
 from metrics.tokens import Tokens
-from metrics.windows_of_tokens import pooled, windows
+from metrics.windows_of_tokens import MOST_WINDOWS, pooled, spread, windows
 
 log = logging.getLogger(__name__)
 
-RULE = "windows/1"
+RULE = "windows/2"
 """Version of how a long text becomes one vector; part of every definition."""
 BATCH_TOKENS = 2048
 """Tokens in one pass of the network: enough to fill the cores, and some 40 MB of activations."""
-KINDS = ("whole", "split", "blank", "recomputed", "non_finite")
-"""What is counted: texts that fit the window, were split over several, had nothing to read; vectors that were not
+KINDS = ("whole", "split", "spread", "blank", "recomputed", "non_finite")
+"""What is counted: texts that fit the window, were split over several, those of them that have more than are read
+(`MOST_WINDOWS`), had nothing to read; vectors that were not
 finite and were computed again alone in float32; texts given up because they still were not."""
 Count = Callable[[str, int], None]
 """Called with one of `KINDS` and how many."""
@@ -50,7 +51,8 @@ class LocalEmbedder:
     """An `Embedder` over a network in this process. Calls from several threads wait for one another.
 
     A text longer than the model's window is cut into windows that overlap; its vector is the mean of the windows' unit
-    vectors weighted by their tokens, brought back to unit length. Nothing is cut off.
+    vectors weighted by their tokens, brought back to unit length. Of more than `MOST_WINDOWS`, so many are read, from
+    the beginning to the end.
     """
 
     model: str
@@ -65,7 +67,7 @@ class LocalEmbedder:
     batch_tokens: int = BATCH_TOKENS
     count: Count = uncounted
     turned: Callable[[], None] = _unheard
-    """Called after every batch: a very long text takes minutes, in which it shows that something moves."""
+    """Called after every batch: a batch of long texts takes a while, in which it shows that something moves."""
     process: int = field(default_factory=os.getpid)
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
@@ -115,7 +117,8 @@ class LocalEmbedder:
                 before, after = [*self.tokens.before, *prefixes[texts[i].role]], [*self.tokens.after]
                 size = self.tokens.limit - len(before) - len(after)
                 spans = windows(len(content), size, min(self.overlap, size // 2))
-                found.append((i, [before + content[start:end] + after for start, end in spans]))
+                self.count("spread", int(len(spans) > MOST_WINDOWS))
+                found.append((i, [before + content[start:end] + after for start, end in spread(spans)]))
         return found
 
     def _encode(self, pieces: list[list[int]]) -> npt.NDArray[np.float32]:

@@ -17,11 +17,11 @@ from metrics.embedding import Count, uncounted
 from metrics.metric import Text, Vector
 from metrics.model_files import ModelError
 from metrics.outcome import Reason, Unscored
-from metrics.windows_of_tokens import pooled, windows
+from metrics.windows_of_tokens import MOST_WINDOWS, pooled, spread, windows
 
 log = logging.getLogger(__name__)
 
-RULE = "characters/1"
+RULE = "characters/2"
 ATTEMPTS = 3
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
@@ -63,6 +63,7 @@ class EndpointEmbedder:
 
     How many tokens the server's model takes is not known here, so long texts are cut into windows of
     `window_characters` (a tenth shared by neighbours); the vector is their mean weighted by characters, at unit length.
+    Of more than `MOST_WINDOWS`, so many are asked for, from the beginning to the end.
     A call gives up after `timeout_seconds`, retries included; what it was for is `unscored(embedder_error)`.
     """
 
@@ -92,6 +93,8 @@ class EndpointEmbedder:
             if not is_blank(text.content):
                 clean = text.content.encode("utf-8", "replace").decode()
                 cut = windows(len(clean), self.window_characters, self.window_characters // 10)
+                self.count("spread", int(len(cut) > MOST_WINDOWS))
+                cut = spread(cut)
                 parts += [clean[start:end] for start, end in cut]
                 spans.append((i, len(cut)))
         vectors = self._all(parts)

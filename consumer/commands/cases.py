@@ -29,6 +29,7 @@ from consumer.inert_text import inert, inert_json
 from consumer.label import VERDICTS
 from consumer.label import Label as PersonsLabel
 from consumer.labelling import own_name
+from consumer.segment_choice import absent, check_dimensions, chosen_segment, segments_of, unlisted
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
 from metrics.flags import Fault, Flag
@@ -81,15 +82,21 @@ in_file = click.option(
 )
 
 
-def chosen(now: float, options: dict[str, Any]) -> CaseFilter:
-    """The filter of the options; a fault in one ends the command with one line."""
+def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path | None) -> CaseFilter:
+    """The filter of the options; a fault in one ends the command with one line. The dimensions of a file may be those
+    of other settings."""
+    segment = options["segment"]
     try:
         return CaseFilter(
             since=moment(options["since"], now) if options["since"] else None,
             until=moment(options["until"], now) if options["until"] else None,
             flags=options["flags"],
             faults=options["faults"],
-            segment=segment_conditions(options["segment"]) if options["segment"] else {},
+            segment={}
+            if not segment
+            else chosen_segment(segment, settings.segments.allow)
+            if file is None
+            else segment_conditions(segment),
             verdicts=options["verdicts"],
             why=options["why"],
             text=options["text"],
@@ -149,16 +156,19 @@ def command() -> None:
 def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, **options: Any) -> None:
     """List the newest cases that match; two lines each."""
     settings = loaded_settings(ctx).settings
-    wanted = chosen(time.time(), options)
+    wanted = chosen(time.time(), options, settings, file)
     with opened(settings, file) as source:
         found = list(itertools.islice(source.select(wanted, limit + 1), limit + 1))
         labels = source.labels(found[:limit])
+        hints = [] if found else _hints(source, wanted, settings)
     if as_json:
         for case in found[:limit]:
             click.echo(_as_json(case, labels))
     else:
         for line in rows(found[:limit], _columns(), labels):
             click.echo(line)
+    for hint in hints:
+        click.echo(hint, err=True)
     if as_json:
         return
     if not found:
@@ -208,23 +218,49 @@ def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, p
 @click.pass_context
 def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | None, out: Path, **options: Any) -> None:
     """Write cases as events, JSON lines in the native form, which score-file and decode read. Only redacted text."""
-    wanted = chosen(time.time(), options)
+    settings = loaded_settings(ctx).settings
+    wanted = chosen(time.time(), options, settings, file)
     if audit:
         wanted = replace(wanted, why=("audit",))
     written = short = 0
-    with opened(loaded_settings(ctx).settings, file) as source, lines_to(out) as write:
-        chosen_cases = iter(source.select(wanted, limit))
-        while batch := list(itertools.islice(chosen_cases, EXPORTED_AT_ONCE)):
-            labels = source.labels(batch)
-            for case in batch:
-                line = exported(case, labels.get(case_key(case)))
-                if line is None:
-                    short += 1
-                else:
-                    write(line)
-                    written += 1
+    with opened(settings, file) as source:
+        batches = _batches(source, wanted, limit)
+        first = next(batches, [])  # before the file is opened: a broker that is away must not empty it
+        hints = [] if first else _hints(source, wanted, settings)
+        with lines_to(out) as write:
+            for batch in itertools.chain([first] if first else [], batches):
+                labels = source.labels(batch)
+                for case in batch:
+                    line = exported(case, labels.get(case_key(case)))
+                    if line is None:
+                        short += 1
+                    else:
+                        write(line)
+                        written += 1
+    for hint in hints:
+        click.echo(hint, err=True)
     left_out = f"; {short} left out, whose text the broker had refused" if short else ""
     click.echo(f"{written} {'case' if written == 1 else 'cases'} written{left_out}", err=True)
+
+
+def _batches(source: Source, wanted: CaseFilter, limit: int | None) -> Iterator[list[CaseFile]]:
+    cases = iter(source.select(wanted, limit))
+    while batch := list(itertools.islice(cases, EXPORTED_AT_ONCE)):
+        yield batch
+
+
+def _hints(source: Source, wanted: CaseFilter, settings: Settings) -> list[str]:
+    """Why nothing matches, where the segment explains it; a dimension that a file has not ends the command."""
+    if not wanted.segment or not isinstance(source, CaseLines):
+        return unlisted(wanted.segment, settings.segments.allow)
+    there = segments_of(source.select(CaseFilter()))
+    if not there:
+        return []
+    try:
+        check_dimensions(wanted.segment, there)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return absent(wanted.segment, there)
 
 
 @command.command("forget")

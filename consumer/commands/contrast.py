@@ -14,7 +14,7 @@ from consumer.contrast_view import as_json, lines, table
 from consumer.contrasting import NothingToContrast, Question, find
 from consumer.inert_text import inert_json
 from consumer.score_topic import Range, ScoreTopic, ScoreTopicError
-from consumer.settings_rules import segment_conditions
+from consumer.segment_choice import chosen_segment, unlisted
 from consumer.since import moment, seconds_of
 
 WIDTH = 190
@@ -52,19 +52,17 @@ def command(
     settings = loaded_settings(ctx).settings
     try:
         before, after = _spans(first, second, lasting, time.time())
-        wanted = segment_conditions(segment) if segment else {}
+        wanted = chosen_segment(segment, settings.segments.allow) if segment else {}
     except (ValueError, OverflowError) as error:
         raise click.UsageError(str(error)) from None
-    unknown = [key for key in wanted if key not in settings.segments.allow]
-    if unknown:
-        raise click.UsageError(
-            f"--segment: no dimension {unknown[0]!r} (there are: {', '.join(settings.segments.allow)})"
-        )
     topic = ScoreTopic(settings, f"groundwatch-contrast-{uuid.uuid4().hex[:8]}")
     question = Question(metric, before, after, wanted, definition)
     try:
         finding = find(topic.read(before, after), question)
-    except (NothingToContrast, ScoreTopicError) as error:
+    except NothingToContrast as error:
+        told = unlisted(wanted, settings.segments.allow)
+        raise click.ClickException("\n".join([str(error), *told])) from None
+    except ScoreTopicError as error:
         raise click.ClickException(str(error)) from None
     if not as_text:
         click.echo(inert_json(orjson.dumps(as_json(finding)).decode()))

@@ -21,6 +21,7 @@ from consumer.correlation import Row, agreements, diagrams, good_from, strongest
 from consumer.correlation_view import agreement_tables, as_json, diagram_lines, disagreement_lines
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
+from consumer.inert_text import inert
 from consumer.ratings import RATINGS, RatingError, RatingReader, row_of
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -90,7 +91,11 @@ def command(
     except (FileUnusable, RatingError) as error:
         raise click.ClickException(str(error)) from None
     if not rows:
-        raise click.ClickException(f"{labelled}: no row has both a score and a rating ({reader.field or 'none found'})")
+        raise click.ClickException(
+            f"{labelled}: no row has both a score and a rating ({reader.field or 'none found'}){_fields(reader)}"
+        )
+    if group is not None and not reader.grouped:
+        click.echo(f"no rated row has the group {group!r}, so each is one of its own{_fields(reader)}", err=True)
     metrics = [metric for metric in evaluator.definitions if any(metric in row.scores for row in rows)]
     keys = tuple(settings.segments.allow)
     cut = good_from(np.array([row.rating for row in rows])) if cut is None else cut
@@ -132,6 +137,10 @@ def _settings(settings: Settings, baseline: Path | None) -> Settings:
             "baseline": settings.baseline.model_copy(update={"file": baseline or settings.baseline.file}),
         }
     )
+
+
+def _fields(reader: RatingReader) -> str:
+    return f"; fields of the rows: {', '.join(map(inert, reader.fields))}" if reader.fields else ""
 
 
 def _check_picture(plot: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.cli import loaded_settings
-from consumer.deadletter_hints import hint_of
-from consumer.deadletter_reading import Letter, TopicReader, Unreadable, read_letter
+from consumer.deadletter_hints import hint_of, is_reason, missing_reasons
+from consumer.deadletter_reading import Letter, Repeats, TopicReader, Unreadable, read_letter
 from consumer.finite import FiniteRange
 from consumer.inert_text import inert_json
 from consumer.interrupts import Interrupts
@@ -44,35 +44,49 @@ def command(
 ) -> None:
     """List dead letters by reason, with an example of each and what to do about it. Changes nothing.
 
-    The original bytes are not redacted: they are shown only with --show.
+    The original bytes are not redacted: they are shown only with --show. A letter that a killed scorer wrote twice is
+    listed once. Exit codes: 0 also when nothing matches; 1 --reason names none that there is, or the broker is away.
     """
     settings = loaded_settings(ctx).settings
     groups: dict[str, Group] = {}
+    there: Counter[str] = Counter()
     shown: deque[Letter] = deque(maxlen=show)
+    repeats = Repeats()
     interrupts = Interrupts()
     try:
         with interrupts.installed(), TopicReader(settings, timeout, interrupts) as reader:
             for record in reader.records(settings.topics.deadletter, since):
                 letter = read_letter(record)
-                if (reasons and letter.reason not in reasons) or (since is not None and letter.time < since):
+                if since is not None and letter.time < since:
                     continue
-                groups.setdefault(letter.reason, Group(letter, letter.time, letter.time)).add(letter)
-                shown.append(letter)
+                repeat = repeats.again(letter)
+                there[letter.reason] += not repeat
+                if reasons and letter.reason not in reasons:
+                    continue
+                group = groups.setdefault(letter.reason, Group(letter, letter.time, letter.time))
+                if repeat:
+                    group.repeats += 1
+                else:
+                    group.add(letter)
+                    shown.append(letter)
     except Unreadable as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         raise click.Abort from None
+    topic = settings.topics.deadletter
     ordered = sorted(groups.items(), key=lambda item: (-item[1].count, item[0]))
     if as_json:
-        click.echo(_json(settings.topics.deadletter, ordered, shown))
-        return
-    if not ordered:
-        chosen = " that match" if reasons or since is not None else ""
-        click.echo(f"no dead letters{chosen} on {settings.topics.deadletter}")
-        return
-    _print(settings.topics.deadletter, ordered)
-    for letter in shown:
-        click.echo(_whole(letter))
+        click.echo(_json(topic, ordered, shown))
+    elif ordered:
+        _print(topic, ordered)
+        for letter in shown:
+            click.echo(_whole(letter))
+    elif not reasons:
+        click.echo(f"no dead letters{'' if since is None else ' that match'} on {topic}")
+    for line in missing_reasons(reasons, there, topic if since is None else f"{topic} since then"):
+        click.echo(line, err=True)
+    if not all(is_reason(reason, there) for reason in reasons):
+        ctx.exit(1)
 
 
 @dataclass(slots=True)
@@ -84,6 +98,8 @@ class Group:
     last: float
     count: int = 0
     without_payload: int = 0
+    repeats: int = 0
+    """Not in `count`."""
 
     def add(self, letter: Letter) -> None:
         self.count += 1
@@ -113,6 +129,9 @@ def _print(topic: str, groups: list[tuple[str, Group]]) -> None:
     console.print(table)
     for reason, group in groups:
         click.echo(f"{one_line(reason) or '(none)'}: {hint_of(reason)}")
+        if group.repeats:
+            what = "repeat is" if group.repeats == 1 else "repeats are"
+            click.echo(f"  {group.repeats} {what} not counted: a scorer that is killed may write a letter twice")
         if group.without_payload:
             click.echo(f"  {group.without_payload} of them without payload: headers only, cannot be redriven")
 
@@ -145,6 +164,7 @@ def _json(topic: str, groups: list[tuple[str, Group]], shown: deque[Letter]) -> 
         "reasons": {
             reason: {
                 "count": group.count,
+                "repeats": group.repeats,
                 "without_payload": group.without_payload,
                 "first": _time(group.first),
                 "last": _time(group.last),

@@ -7,9 +7,8 @@ import time
 import click
 
 from consumer.cli import loaded_settings
-from consumer.deadletter_hints import hint_of
+from consumer.deadletter_hints import hint_of, is_reason, missing_reasons
 from consumer.deadletter_reading import TopicReader, Unreadable, read_letter
-from consumer.decoding.reasons import INTERNAL_ERROR, Refusal
 from consumer.finite import FiniteRange
 from consumer.interrupts import Interrupts
 from consumer.logs import one_line
@@ -72,22 +71,25 @@ def command(
             failure = str(error)
         if sender is not None and (interrupted or failure is not None):
             sender.abandon()
-    _report(settings, chooser, sender)
+    stopped = "before it failed" if failure is not None else "before Ctrl-C" if interrupted else ""
+    if chooser.letters or not stopped:
+        _report(settings, chooser, sender, stopped)
     if failure is not None:
         raise click.ClickException(failure)
     if interrupted:
         click.echo("interrupted: the same command goes on where this one was", err=True)
         ctx.exit(INTERRUPTED)
-    unknown = any(reason not in (*chooser.seen_reasons, *Refusal, INTERNAL_ERROR) for reason in chooser.reasons)
+    unknown = not all(is_reason(reason, chooser.seen_reasons) for reason in chooser.reasons)
     if unknown or (sender is not None and sender.tally.delivered < sender.tally.asked):
         ctx.exit(1)
 
 
-def _report(settings: Settings, chooser: Chooser, sender: Sender | None) -> None:
+def _report(settings: Settings, chooser: Chooser, sender: Sender | None, stopped: str) -> None:
+    """What was done; `stopped` says that this is not all there is."""
     topics = settings.topics
     total = chooser.chosen.total()
     by_reason = ", ".join(f"{one_line(reason)} {count}" for reason, count in chooser.chosen.most_common())
-    click.echo(f"{chooser.letters} dead letters read on {topics.deadletter}")
+    click.echo(f"{chooser.letters} dead letters read on {topics.deadletter}" + (f" {stopped}" if stopped else ""))
     if sender is None:
         click.echo(f"  would be sent to {topics.redrive}: {total}" + (f" ({by_reason})" if total else ""))
     else:
@@ -98,10 +100,8 @@ def _report(settings: Settings, chooser: Chooser, sender: Sender | None) -> None
             click.echo(f"  not sent: {count} ({one_line(what)})")
     for left, count in sorted(chooser.left.items()):
         click.echo(f"  left, {left}: {count}")
-    for reason in chooser.reasons:
-        if reason not in chooser.seen_reasons:
-            there = ", ".join(sorted(map(one_line, chooser.seen_reasons))) or "none"
-            click.echo(f"no dead letter has the reason {one_line(reason)!r}; there are: {there}", err=True)
+    for line in () if stopped else missing_reasons(chooser.reasons, chooser.seen_reasons, topics.deadletter):
+        click.echo(line, err=True)
     if sender is None:
         for reason in chooser.chosen:
             click.echo(f"before you send {one_line(reason)}: {hint_of(reason)}")

@@ -80,13 +80,14 @@ def command(
             sender.abandon()
         except (Stalled, FileUnusable) as error:
             sender.abandon()
-            _report(sender.tally, sender.topic, time.monotonic() - started)
+            if sender.tally.asked:
+                _report(sender.tally, sender.topic, time.monotonic() - started)
             raise click.ClickException(str(error)) from None
+    if not sender.tally.asked and not interrupted:
+        raise click.ClickException(f"{events}: it holds no line, so nothing was sent")
     _report(sender.tally, sender.topic, time.monotonic() - started)
     if interrupted:
         ctx.exit(INTERRUPTED)
-    if not sender.tally.asked:
-        raise click.ClickException(f"{events}: it holds no line, so nothing was sent")
     if sender.tally.delivered < sender.tally.asked:
         ctx.exit(1)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
 from consumer.case_filter import CaseFilter, moment
 from consumer.settings_rules import segment_conditions
-from metrics.answer import OTHER
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 from metrics.label_names import label_name
@@ -167,16 +166,6 @@ def read_query(parameters: Iterable[tuple[str, str]], keys: Collection[str]) -> 
     if faults:
         raise AddressError("; ".join(faults))
     return query
-
-
-def unlisted(segment: Mapping[str, str], allow: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each value of a segment that records get no longer, or never did."""
-    return [
-        f"segment: {name}={value} is not in segments.allow (there are: {', '.join((*allow[name], OTHER))}), "
-        "so no case has it but those from before a change of the settings"
-        for name, value in segment.items()
-        if value not in (*allow[name], OTHER)
-    ]
 
 
 def case_address(reference: str) -> str:

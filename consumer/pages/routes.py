@@ -19,7 +19,7 @@ from consumer.case_filter import case_key
 from consumer.case_store import CaseStore, CaseStoreError
 from consumer.label import BY_CHARACTERS, NOTE_CHARACTERS, Label
 from consumer.logs import one_line
-from consumer.pages.addresses import AddressError, Query, case_address, read_query, unlisted
+from consumer.pages.addresses import AddressError, Query, case_address, read_query
 from consumer.pages.answer import CaseView, case_view
 from consumer.pages.entry import FORM_COOKIE, SESSION_COOKIE, SESSION_SECONDS, Entry, Visitor, new_form_cookie
 from consumer.pages.labels import LabelRefused, label_case
@@ -28,6 +28,7 @@ from consumer.pages.neighbours import Neighbours, neighbours
 from consumer.pages.overview import overview, usual
 from consumer.pages.rendering import File, Renderer
 from consumer.pages.sources import Sources
+from consumer.segment_choice import unlisted
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger(logs.AUDIT)

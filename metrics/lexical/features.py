@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,8 +13,8 @@ from metrics.lexical.chinese_names import Name, unknown_names
 from metrics.lexical.conflicts import conflicts, name_in_place, other_name, other_titled
 from metrics.lexical.evidence import NUMBER_WEIGHT, Index, Window
 from metrics.lexical.kinds import Conflict, Kind
-from metrics.lexical.quantities import STAND_IN
 from metrics.lexical.reading import Sentence, read_sentence
+from metrics.lexical.wording import WORD, as_written
 from metrics.lexical.words import fold
 
 VERSION = 2
@@ -55,8 +55,9 @@ def examine(
     """
     statements = [_without_joints(read_sentence(text, fold(text), 0, len(text)), index) for text in texts]
     together = _words(frozenset().union(*(statement.words for statement in statements)), index)
+    close = index.close(dict.fromkeys(pair for statement in statements for pair in pairwise(statement.terms)))
     return [
-        _examined(statement, text, index, sources, similarities, together)
+        _examined(statement, text, index, sources, similarities, together, close)
         for statement, text in zip(statements, texts, strict=True)
     ]
 
@@ -68,6 +69,7 @@ def _examined(
     sources: Sequence[str],
     similarities: Sequence[float | None],
     together: float,
+    close: Container[tuple[str, str]],
 ) -> Examined:
     weights = {term: index.weight(term) for term in dict.fromkeys(statement.terms)}
     matches = {term: index.match(term)[0] for term in weights}
@@ -83,13 +85,14 @@ def _examined(
     strength = dict.fromkeys(Kind, 0.0)
     for conflict in found:
         strength[conflict.kind] = max(strength[conflict.kind], conflict.strength)
+    evidence = [(s, sources[best.source]) for s in best.sentences] if best else []
     features = {
         "coverage": held / total if total else 0.0,
         "best_window": best.coverage if best else 0.0,
         "best_sentence": max((w.coverage for w in windows if len(w.sentences) == 1), default=0.0),
         "words": _words(statement.words, index),
         "answer": together,
-        "pairs": _pairs(statement, index),
+        "pairs": _pairs(statement, index, close),
         "novel": math.log1p(sum(_unit(t) for t in absent)),
         "names_absent": math.log1p(len(names)),
         "numbers_absent": math.log1p(len(missing)),
@@ -108,7 +111,7 @@ def _examined(
     return Examined(
         features,
         _most_similar(best, found, windows, statement, text, sources, names, unknown, similarities) if best else None,
-        tuple(found),
+        tuple(as_written(found, statement, text, *evidence)),
         agreement,
         _written(text, statement, absent),
         tuple(text[q.start : q.end].strip() for q in missing),
@@ -202,7 +205,8 @@ def _most_similar(
 def _agreement(window: Window, against: Sequence[Conflict], weights: Mapping[str, float], total: float) -> float:
     """Coverage of what is not itself in conflict: of «it costs 5 euros» against «it costs 9» all the rest agrees."""
     lost = sum(NUMBER_WEIGHT for c in against if c.kind is Kind.NUMBER)
-    lost += sum(weights.get(term, 0.0) for term in {t for c in against for t in c.terms} - window.vocabulary)
+    terms = {t for c in against for t in c.terms} - window.vocabulary
+    lost += math.fsum(weights.get(term, 0.0) for term in terms)  # exact, so that the order of a set changes nothing
     return min(window.coverage * total / (total - lost), 1.0) if total - lost > 1e-6 else 0.0
 
 
@@ -221,12 +225,9 @@ def _written(text: str, statement: Sentence, terms: Sequence[str]) -> tuple[str,
                 words.append(text[place : place + len(term)])
             end = place + len(term)
         else:
-            found = _WORD.match(text, place)
+            found = WORD.match(text, place)
             words.append(found[0] if found else term)
     return tuple(dict.fromkeys(words))
-
-
-_WORD = re.compile(rf"(?i:{STAND_IN})|[^\s{UNSPACED}]+?(?=[^\w'&-]|[{UNSPACED}]|$)|.")
 
 
 def _unit(term: str) -> float:
@@ -241,12 +242,12 @@ def _words(words: frozenset[str], index: Index) -> float:
     return math.fsum(r for word, r in rarity.items() if word in index.words) / total if total else 0.0
 
 
-def _pairs(statement: Sentence, index: Index) -> float:
+def _pairs(statement: Sentence, index: Index, close: Container[tuple[str, str]]) -> float:
     """Share of neighbouring terms of the statement that stand within three terms of each other in one sentence."""
     terms = statement.terms
     if len(terms) < 2:
         return 1.0 if terms and terms[0] in index.postings else 0.0
-    return sum(index.close(one, other) for one, other in pairwise(terms)) / (len(terms) - 1)
+    return sum(pair in close for pair in pairwise(terms)) / (len(terms) - 1)
 
 
 def _parity(statement: Sentence, window: Window | None) -> float:

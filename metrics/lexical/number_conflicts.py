@@ -36,12 +36,11 @@ def _numbers(statement: Sentence, text: str, window: Window, source: str) -> Ite
             rival = comparable(said, q) or (
                 said.figure is not None and said.figure == q.figure and said.unit and q.unit
             )
-            taken = any(agrees(mine, q) for mine in statement.numbers)
             if (
                 rival
-                and not taken
                 and q not in sentence.denied
                 and not _numbering(source, sentence, q)
+                and not any(agrees(mine, q) for mine in statement.numbers)
                 and same_place(statement, said.start, sentence, q.start)
             ):
                 yield Conflict(Kind.NUMBER, words_of(text, statement, said), words_of(source, sentence, q))

@@ -52,18 +52,22 @@ def in_words_of(sources: Sequence[str], statements: Sequence[str]) -> list[str]:
             spots |= _spots(source, match)
 
     return [
-        _instead(text, spots, words) if _WORD.search(text) else statement
-        for text, statement in zip(said, statements, strict=True)
+        _instead(statement, text, spots, words) if _WORD.search(text) else statement
+        for statement, text in zip(statements, said, strict=True)
     ]
 
 
-def _instead(text: str, spots: Set[str], words: Set[str]) -> str:
-    """From the end on, so that what follows a word stands there as the sources have it already."""
-    for match in reversed(list(_WORD.finditer(text))):
-        word = _chosen(text, match, spots, words)
+def _instead(statement: str, simple: str, spots: Set[str], words: Set[str]) -> str:
+    """The statement with other words; the rest of its characters stay as it has them (`simple`: one for one).
+
+    From the end on, so that what follows a word stands there as the sources have it already.
+    """
+    for match in reversed(list(_WORD.finditer(simple))):
+        word = _chosen(simple, match, spots, words)
         if word != match[0]:
-            text = text[: match.start()] + word + text[match.end() :]
-    return text
+            simple = simple[: match.start()] + word + simple[match.end() :]
+            statement = statement[: match.start()] + word + statement[match.end() :]
+    return statement
 
 
 def _chosen(text: str, match: re.Match[str], spots: Set[str], words: Set[str]) -> str:

@@ -245,6 +245,44 @@ def test_case_files_of_a_file(tmp_path: Path) -> None:
     assert "line 2: no case file" in cases_here(settings, "list", "--in", str(file)).stderr
 
 
+def test_a_segment_that_no_case_can_have_says_which_there_are(redis_url: str, tmp_path: Path) -> None:
+    """«No case file matches» alone would read as if all were well."""
+    settings = Settings.model_validate({"redis": {"cases_url": redis_url}})
+    for arguments in ((), ("list", "--json"), ("export",), ("export", "--out", str(tmp_path / "out"))):
+        refused = cases_here(settings, *arguments, "--segment", "nolabel=x")
+        assert refused.exit_code == 2
+        assert "no dimension 'nolabel' (there are: app, lang)" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    for arguments in ((), ("list", "--json"), ("export",)):
+        told = cases_here(settings, *arguments, "--segment", "lang=xx")
+        assert told.exit_code == 0
+        assert "lang=xx is not in segments.allow (there are: en, zh, other)" in told.stderr
+
+
+def test_the_segments_of_a_file_are_its_own(tmp_path: Path) -> None:
+    file, empty = tmp_path / "flagged.jsonl", tmp_path / "empty.jsonl"
+    own = [case_file(i, 1e9 + i, record={"segment": {"desk": desk}}) for i, desk in enumerate(("hr", "it\x1b"))]
+    file.write_bytes(b"\n".join(map(encode_case, own)))
+    empty.write_bytes(b"")
+    settings = Settings()
+    assert cases_here(settings, "list", "--in", str(file), "--segment", "desk=hr").stdout.count("evt-0") >= 1
+    for command in ("list", "export"):
+        refused = cases_here(settings, command, "--in", str(file), "--segment", "app=hr")
+        assert (refused.exit_code, "no dimension 'app' (there are: desk)" in refused.stderr) == (2, True)
+        told = cases_here(settings, command, "--in", str(file), "--segment", "desk=shop")
+        assert told.exit_code == 0
+        assert "no case of the file has desk=shop (there are: hr, it\\x1b)" in told.stderr
+        assert cases_here(settings, command, "--in", str(empty), "--segment", "app=hr").exit_code == 0
+
+
+def test_an_export_that_cannot_read_leaves_the_old_file(tmp_path: Path) -> None:
+    old = tmp_path / "audit.jsonl"
+    old.write_text("the export of yesterday\n")
+    missing = cases_here(Settings(), "export", "--in", str(tmp_path / "absent"), "--out", str(old))
+    assert missing.exit_code == 1
+    assert old.read_text() == "the export of yesterday\n"
+
+
 def test_messages_of_the_command(kafka: str, redis_url: str) -> None:
     settings = settings_of(kafka, redis_url)
     assert cases_here(settings).stderr == "no case files yet\n"

@@ -93,6 +93,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(kafka: str) -> None:
         (("--before", "4h", "--after", "2h"), 1, "no definition of faithfulness has scores in both spans"),
         (("--before", "4h", "--after", "2h", "--metric", "context_recall"), 1, "scored metrics: faithfulness"),
         (("--before", "4h", "--after", "2h", "--segment", "app=shop"), 1, "0 scores before and 0 after"),
+        (("--before", "4h", "--after", "2h", "--segment", "lang=xx"), 1, "lang=xx is not in segments.allow"),
         (("--before", "2h", "--after", "4h"), 2, "ends before it begins"),
         (("--before", "4h", "--after", "2h", "--for", "3h"), 2, "must end before"),
         (("--before", "4h/3h", "--after", "2h", "--for", "1h"), 2, "leave --for out"),

@@ -114,6 +114,8 @@ def test_binary_ratings_in_a_field_of_the_user_s_own(tmp_path: Path) -> None:
     [
         ({"rating": "splendid"}, [], 1, "line 1: 'splendid' is no rating"),
         ({"rating": None}, [], 1, "no row has both a score and a rating (none found)"),
+        ({}, ["--rating", "verdict"], 1, "a rating (verdict); fields of the rows: id, question,"),
+        ({}, ["--group", "team"], 0, "no rated row has the group 'team', so each is one of its own; fields"),
         ({}, ["--rating", "a["], 2, "is no JMESPath expression"),
         ({}, ["--plot", "x.gif"], 2, "must end in .svg"),
         ({}, ["--baseline", "nowhere.json"], 2, "nowhere.json"),

@@ -168,7 +168,13 @@ def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
     assert ": 1 of 1" in one.stdout
     rest = call(settings, "redrive", "--reason", "unrecognised")
     assert ": 5 of 5 (unrecognised 5)" in rest.stdout
-    for said in ("three attempts made: 1", "without payload: 1", "other reason: 1", "sent before: 2"):
+    for said in (
+        "three attempts made: 1",
+        "without payload: 1",
+        "other reason: 1",
+        "sent before: 1",
+        "repeats (the scorer wrote the same letter twice): 1",
+    ):
         assert f"left, {said}" in rest.stdout
     assert "left, no fix helps, and --reason does not name them: 1" in call(settings, "redrive").stdout
     again = call(settings, "redrive", "--reason", "not_json")
@@ -190,7 +196,7 @@ def test_letters_go_once_an_attempt_and_three_times_at_most(kafka: str) -> None:
     both = ("--reason", "not_json", "--reason", "unrecognised")
     assert ": 7 of 7" in call(settings, "redrive", "--from-start", *both).stdout
     unknown = call(settings, "redrive", "--reason", "unrecognized")
-    assert "there are: not_json, unrecognised" in unknown.stderr
+    assert "there are: unrecognised (8), not_json (1)" in unknown.stderr
     assert unknown.returncode == 1
     assert call(settings, "redrive", "--reason", "too_large").returncode == 0, "a reason that no letter has just now"
 
@@ -217,20 +223,55 @@ def test_deadletters_shows_no_text_unless_asked(kafka: str) -> None:
     assert "left, not written by the scorer: 1" in call(settings, "redrive", "--dry-run").stdout
 
 
-@pytest.mark.parametrize("command", ["deadletters", "redrive"])
+def test_a_letter_that_a_killed_scorer_wrote_twice_is_listed_once(kafka: str) -> None:
+    settings = test_settings(kafka)
+    create_topics(settings, 20)
+    put_letters(settings, [1, 2, 2, 2])
+    put_letters(settings, [2], headers=[("groundwatch-attempt", b"1")])
+    assert listed(settings) == {"unrecognised": 3}, "the letter after a redrive is another one"
+    whole = json.loads(call(settings, "deadletters", "--json", "--show", "9").stdout)
+    assert (whole["letters"], whole["reasons"]["unrecognised"]["repeats"]) == (3, 2)
+    assert [(one["position"], one["attempts"]) for one in whole["shown"]] == [
+        ("first-2-1", 0), ("first-2-2", 0), ("first-2-2", 1),
+    ]  # fmt: skip
+    assert "2 repeats are not counted" in call(settings, "deadletters").stdout
+    dry = call(settings, "redrive", "--dry-run").stdout
+    assert ": 3 (unrecognised 3)" in dry
+    assert "left, repeats (the scorer wrote the same letter twice): 2" in dry
+    assert "sent before" not in dry
+
+
+def test_a_reason_that_no_dead_letter_has_is_told_with_those_that_there_are(kafka: str) -> None:
+    settings = test_settings(kafka)
+    create_topics(settings, 20)
+    put_letters(settings, [1, 2])
+    put_letters(settings, [3], reason="not_json")
+    there = f"on {settings.topics.deadletter} has the reason '%s'; there are: unrecognised (2), not_json (1)"
+    there = f"no dead letter {there}"
+    for command in (["deadletters"], ["deadletters", "--json"], ["redrive", "--dry-run"]):
+        done = call(settings, *command, "--reason", "nope")
+        assert (done.returncode, done.stderr.strip()) == (1, there % "nope"), "a slip of the pen"
+        done = call(settings, *command, "--reason", "too_large")
+        assert (done.returncode, done.stderr.strip()) == (0, there % "too_large"), "one that no letter has just now"
+    assert call(settings, "deadletters", "--reason", "nope").stdout == ""
+
+
+@pytest.mark.parametrize("command", ["deadletters", "redrive", "redrive --dry-run"])
 def test_a_broker_that_is_away_is_one_clear_line_within_seconds(command: str) -> None:
     settings = test_settings(f"127.0.0.1:{free_port()}")
     began = time.monotonic()
-    done = call(settings, command, "--timeout", "3")
+    done = call(settings, *command.split(), "--timeout", "3")
     assert done.returncode == 1
     assert "no answer from the broker" in done.stderr
+    assert (done.stdout, len(done.stderr.splitlines())) == ("", 1), "nothing was read, so nothing is summed up"
     assert time.monotonic() - began < 15
 
 
-def test_missing_topics_are_named(kafka: str) -> None:
+@pytest.mark.parametrize("command", ["deadletters", "redrive --from-start --dry-run"])
+def test_missing_topics_are_named(kafka: str, command: str) -> None:
     settings = test_settings(kafka)
-    done = call(settings, "deadletters")
-    assert done.returncode == 1
+    done = call(settings, *command.split())
+    assert (done.returncode, done.stdout) == (1, "")
     assert f"there is no topic {settings.topics.deadletter}" in done.stderr
 
 

@@ -96,7 +96,7 @@ def test_a_broker_that_is_away_is_said_within_the_timeout(tmp_path: Path) -> Non
     assert time.monotonic() - started < 15
     assert done.returncode == 1
     assert f"no answer from the broker at {address}" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1, "nothing was sent, so nothing is summed up"
 
 
 def test_a_missing_topic_is_not_created_in_silence(kafka: str, tmp_path: Path) -> None:
@@ -107,6 +107,7 @@ def test_a_missing_topic_is_not_created_in_silence(kafka: str, tmp_path: Path) -
     assert "there is no topic nobody.made.this" in done.stderr
     assert "no topic of the settings has that name" in done.stderr
     assert "topics create" not in done.stderr
+    assert "0 of 0" not in done.stderr
     assert "nobody.made.this" not in AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=20).topics
 
 
@@ -171,4 +172,4 @@ def test_an_empty_file_is_said(kafka: str, tmp_path: Path) -> None:
     file.write_text("\n\n")
     done = send(kafka, str(file), "--topic", made_topic(kafka))
     assert done.returncode == 1
-    assert "it holds no line, so nothing was sent" in done.stderr
+    assert done.stderr == f"Error: {file}: it holds no line, so nothing was sent\n"

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from consumer.deadletter_hints import hint_of
+from consumer.deadletter_hints import hint_of, missing_reasons
 from consumer.deadletter_reading import Letter
 from consumer.deadletters import attempts, dead_letter, origin_headers, original_position, original_time
 from consumer.decoding.reasons import INTERNAL_ERROR, Refusal, Repair
 from consumer.delivered import Headers
 from consumer.record import Position
-from consumer.redrive import MAX_ATTEMPTS, Chooser, Left, Redriven
+from consumer.redrive import MAX_ATTEMPTS, Chooser, Left, Redriven, Sending
 from consumer.scorer_metrics import ScorerMetrics
 from consumer.since import moment
 
@@ -93,7 +93,8 @@ def test_every_letter_is_sent_once_or_counted_as_left(letters: list[tuple[int, i
 
 
 def test_what_is_left_is_counted_by_why() -> None:
-    chooser = Chooser(set(), ("unrecognised",), since=50.0, most=1)
+    before = Position("qa.events", 3, 40)
+    chooser = Chooser({Sending(before, 1)}, ("unrecognised",), since=50.0, most=1)
     for letter in (
         replace(LETTER, reason="not_json"),
         replace(LETTER, time=49.0),
@@ -102,11 +103,46 @@ def test_what_is_left_is_counted_by_why() -> None:
         replace(LETTER, attempts=3),
         LETTER,
         replace(LETTER, original=Position("qa.events", 0, 1)),
+        replace(LETTER, original=before),
         LETTER,
     ):
         chooser.choose(letter)
     assert dict(chooser.left) == dict.fromkeys(set(Left) - {Left.NO_FIX}, 1)
     assert chooser.chosen == {"unrecognised": 1}
+
+
+def test_a_letter_that_was_written_twice_is_one_and_a_repeat() -> None:
+    sent_before = replace(LETTER, original=Position("qa.events", 3, 40))
+    useless = replace(LETTER, original=Position("qa.events", 3, 39), reason="not_json")
+    without = replace(LETTER, original=Position("qa.events", 3, 38), value=None)
+    stranger = replace(LETTER, original=None)
+    twice = [LETTER, sent_before, useless, without, stranger]
+    chooser = Chooser({Sending(Position("qa.events", 3, 40), 1)})
+    for letter in (*twice, *twice, replace(without, value=b"{}"), replace(LETTER, reason="internal_error")):
+        chooser.choose(letter)
+    assert dict(chooser.left) == {
+        Left.SENT_BEFORE: 1, Left.NO_FIX: 1, Left.NO_PAYLOAD: 1, Left.NOT_OURS: 2,
+        Left.REPEAT: 5,  # the last for another reason
+    }  # fmt: skip
+    assert chooser.chosen == {"unrecognised": 2}, "the payload that came with the second letter"
+    assert chooser.seen_reasons == {"unrecognised": 6, "not_json": 1, "internal_error": 1}
+
+
+def test_a_repeat_among_what_the_filters_leave_out_is_none_of_what_they_take() -> None:
+    chooser = Chooser(set(), since=50.0)
+    sent = [chooser.choose(replace(LETTER, time=time)) for time in (40.0, 41.0, 60.0, 61.0)]
+    assert [one is not None for one in sent] == [False, False, True, False]
+    assert dict(chooser.left) == {Left.OLDER: 2, Left.REPEAT: 1}
+
+
+def test_a_reason_that_no_letter_has_is_told_with_those_that_there_are() -> None:
+    there = {"not_json": 2, "unrecognised": 1200, "": 1}
+    assert missing_reasons(["nope", "not_json", "nope"], there, "qa.dead") == [
+        "no dead letter on qa.dead has the reason 'nope'; there are: unrecognised (1,200), not_json (2), (none) (1)"
+    ]
+    assert missing_reasons(["nope"], {}, "qa.dead") == [
+        "no dead letter on qa.dead has the reason 'nope'; there are none at all"
+    ]
 
 
 @pytest.mark.parametrize("reason", [*Refusal, INTERNAL_ERROR])

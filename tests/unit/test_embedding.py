@@ -18,6 +18,7 @@ from metrics.embedding import LocalEmbedder
 from metrics.metric import Text
 from metrics.outcome import Reason, Unscored
 from metrics.tokens import Tokens
+from metrics.windows_of_tokens import MOST_WINDOWS
 
 BLANKS = ("", "   ", "\u200b", "\u0000", "\n\t\u3000", "\ufeff\u200d \u00ad")
 
@@ -53,6 +54,18 @@ def test_a_long_text_shows_after_every_batch_that_something_moves() -> None:
     one.embed([Text("passage", "x" * 400)])
     assert heard == list(range(1, len(network.calls) + 1))
     assert len(heard) > 10
+
+
+def test_a_text_of_200_000_characters_costs_no_more_than_one_of_32_windows() -> None:
+    network = ByteNetwork()
+    counts: Counter[str] = Counter()
+    one = embedder(network, count=lambda kind, n: counts.update({kind: n}))
+    content = "ab" * 100_000
+    one.embed([Text("passage", content + "end"), Text("passage", "short")])
+    pieces = [text for call in network.calls for text in call]
+    assert len(pieces) == MOST_WINDOWS + 1
+    assert [ord("d") + 10, 2] in [piece[-2:] for piece in pieces], "the end counts"
+    assert (counts["split"], counts["spread"], counts["whole"]) == (1, 1, 1)
 
 
 # Field case 39: blank text is unscored, never embedded, never a zero vector.

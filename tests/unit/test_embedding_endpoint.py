@@ -16,6 +16,7 @@ from metrics.endpoint import EndpointEmbedder, RetryBudget, connect
 from metrics.metric import Text
 from metrics.model_files import ModelError
 from metrics.outcome import Reason, Unscored
+from metrics.windows_of_tokens import MOST_WINDOWS
 
 
 class Server:
@@ -137,7 +138,17 @@ def test_long_text_goes_in_windows(server: tuple[Server, str]) -> None:
     first, second = one.embed(passages("b" * 250 + "a", "b" * 251))
     assert not np.array_equal(first, second)
     assert max(len(text) for request in state.requests for text in request["input"]) == 100
-    assert counts["split"] == 2
+    assert (counts["split"], counts["spread"]) == (2, 0)
+
+
+def test_a_text_of_200_000_characters_is_32_windows(server: tuple[Server, str]) -> None:
+    state, address = server
+    counts: dict[str, int] = {}
+    one = connected(address, count=lambda kind, n: counts.update({kind: counts.get(kind, 0) + n}))
+    before = len(state.requests)
+    one.embed(passages("b" * 200_000 + "end"))
+    asked = [text for request in state.requests[before:] for text in request["input"]]
+    assert (len(asked), asked[-1][-3:], counts["spread"]) == (MOST_WINDOWS, "end", 1)
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"data": [{"index": 0, "embedding": "abc"}]}'])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.embedding import batches
-from metrics.windows_of_tokens import pooled, windows
+from metrics.windows_of_tokens import pooled, spread, windows
 
 
 @given(st.integers(1, 5000), st.integers(1, 600), st.integers(0, 599))
@@ -22,6 +22,17 @@ def test_windows_cover_every_token_and_overlap_as_asked(length: int, size: int, 
     assert all(end - start == min(size, length) for start, end in spans)
     for (start, end), (following, _) in itertools.pairwise(spans):
         assert start < following <= end - overlap or end == length
+
+
+@given(st.integers(1, 300), st.integers(2, 40))
+def test_windows_of_a_very_long_text_are_spread_over_all_of_it(number: int, most: int) -> None:
+    spans = [(k, k + 1) for k in range(number)]
+    found = spread(spans, most)
+    assert len(found) == min(number, most)
+    assert (found[0], found[-1]) == (spans[0], spans[-1])
+    gaps = {after[0] - before[0] for before, after in itertools.pairwise(found)}
+    assert not gaps or max(gaps) - min(gaps) <= 1
+    assert number > most or found == spans
 
 
 def test_windows_refuse_an_overlap_that_never_advances() -> None:

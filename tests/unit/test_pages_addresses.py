@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.case_filter import CaseFilter
-from consumer.pages.addresses import FLAGS, VERDICTS, AddressError, Query, case_address, read_query, unlisted
+from consumer.pages.addresses import FLAGS, VERDICTS, AddressError, Query, case_address, read_query
+from consumer.segment_choice import unlisted
 
 NOW = 1_790_000_000.0
 KEYS = ("app", "lang")
