@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from metrics.lexical.bounds import Mark
@@ -91,12 +91,13 @@ def _bounds(statement: Sentence, text: str, window: Window, source: str) -> Iter
 
 def _changed_places(statement: Sentence, text: str, window: Window, source: str) -> Iterator[Conflict]:
     """«From 30 to 20» against «from 20 to 30»; «5 in May and 7 in June» against «7 in May and 5 in June»."""
+    sides = [(s, _counterparts(s)) for s in window.sentences if len(s.marks) > 1]
     for one, other in combinations(statement.marks[:MOST_MARKS], 2):
         if not one.comparable(other) or one.same_value(other):
             continue
         turned: list[tuple[Sentence, Mark, Mark]] = []
-        for sentence in (s for s in window.sentences if len(s.marks) > 1):
-            first, second = _same(one, sentence.marks), _same(other, sentence.marks)
+        for sentence, same in sides:
+            first, second = same(one), same(other)
             if len(first) == len(second) == 1 and first[0] is not second[0]:
                 pair = first[0], second[0]
                 if _turned(statement, one, other, sentence, *pair):
@@ -115,10 +116,11 @@ def _attached(statement: Sentence, text: str, window: Window, source: str) -> It
     for sentence in window.sentences:
         if len(sentence.marks) < 4 or not sentence.cuts:
             continue
+        same = _counterparts(sentence)
         for one, other in combinations(statement.marks[:MOST_MARKS], 2):
             if one.comparable(other):
                 continue
-            first, second = _same(one, sentence.marks), _same(other, sentence.marks)
+            first, second = same(one), same(other)
             part = [m for m in statement.marks if _segment(statement, m) == _segment(statement, one)]
             alone = all(sum(m.comparable(mark) for m in part) == 1 for mark in (one, other))
             together = len(statement.marks) == 2 or (other in part and alone)
@@ -138,9 +140,18 @@ def _segment(sentence: Sentence, mark: Mark) -> int:
     return sentence.segment(sentence.start + mark.number)
 
 
-def _same(said: Mark, marks: tuple[Mark, ...]) -> list[Mark]:
-    """The marks of the same value, or where there are none those that may be the same quantity."""
-    return [m for m in marks if said.same_value(m)] or [m for m in marks if said.same_quantity(m)]
+def _counterparts(sentence: Sentence) -> Callable[[Mark], list[Mark]]:
+    """Of a mark of the statement: those of the sentence that have the same value, or where there are none those that
+    may be the same quantity. Each is looked for once, however many pairs ask."""
+    known: dict[int, list[Mark]] = {}
+
+    def same(said: Mark) -> list[Mark]:
+        if said.start not in known:
+            marks = sentence.marks
+            known[said.start] = [m for m in marks if said.same_value(m)] or [m for m in marks if said.same_quantity(m)]
+        return known[said.start]
+
+    return same
 
 
 def _turned(statement: Sentence, one: Mark, other: Mark, sentence: Sentence, a: Mark, b: Mark) -> bool:
