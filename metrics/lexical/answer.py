@@ -11,6 +11,8 @@ from metrics.faithfulness import summed_up
 from metrics.language import UNSPACED
 from metrics.lexical.reading import Passage
 
+_WIDE = re.compile(f"[{UNSPACED}]")
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerModel:
@@ -25,23 +27,20 @@ class AnswerModel:
     overlap: float
     intercept: float
 
-    def probability(self, log_odds: Sequence[float], overlap: float) -> float:
-        """In [0, 1]. `log_odds`: of support, one a statement.
+    def probability(self, log_odds: Sequence[float], shared: float) -> float:
+        """In [0, 1]. `log_odds`: of support, one a statement; `shared`: the overlap.
 
         Raises:
             ValueError: no statement.
         """
         weights = (self.log_odds, self.mean, self.overlap)
-        total = self.intercept + sum(w * v for w, v in zip(weights, values(log_odds, overlap), strict=True))
+        total = self.intercept + sum(w * v for w, v in zip(weights, values(log_odds, shared), strict=True))
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-_WIDE = re.compile(f"[{UNSPACED}]")
-
-
-def values(log_odds: Sequence[float], overlap: float) -> tuple[float, float, float]:
+def values(log_odds: Sequence[float], shared: float) -> tuple[float, float, float]:
     """What an answer is weighed by, in the order of the fields of `AnswerModel`."""
-    return summed_up(log_odds), sum(log_odds) / len(log_odds), overlap
+    return summed_up(log_odds), sum(log_odds) / len(log_odds), shared
 
 
 def overlap(answer: Passage, sources: Iterable[Passage]) -> float:

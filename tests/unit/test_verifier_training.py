@@ -248,6 +248,7 @@ def run_of(data: Path, out: Path, stop_after: int = 10**6) -> Run:
     return Run(data, out, 7, 1e9, lambda: next(calls) >= stop_after, stages=(Stage(0.02, 3e-3), Stage(0.003, 1e-3)))
 
 
+@pytest.mark.full
 def test_interrupted_training_ends_where_uninterrupted_training_ends(data: Path, base: Base, tmp_path: Path) -> None:
     whole = run_stage(run_of(data, tmp_path / "a"), base, None)
     assert whole is not None
