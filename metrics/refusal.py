@@ -17,6 +17,7 @@ LONGEST = 400
 _REFUSING = pattern("refusal", "english", "chinese", "japanese")
 _CONTRAST = pattern("refusal", "contrast")
 _CONCESSION = pattern("refusal", "concession")
+_REFERRAL = pattern("referral", "english", "chinese", "japanese")
 _COMMA = re.compile(r"[,，]\s*")
 
 
@@ -29,6 +30,16 @@ def is_refusal(sentence: str) -> bool:
     False
     """
     return bool(_REFUSING.search(simplified(sentence[:LONGEST]).strip()))
+
+
+def is_referral(sentence: str) -> bool:
+    """True where the sentence only sends the user to somebody else; one with a figure or an address claims something.
+
+    >>> is_referral("Please contact HR for details."), is_referral("Please call 555-0199.")
+    (True, False)
+    """
+    text = simplified(sentence[:LONGEST]).strip()
+    return bool(_REFERRAL.match(text)) and "@" not in text and not any(c.isdigit() for c in text)
 
 
 def clauses_beside(sentence: str) -> list[tuple[int, int]]:

@@ -16,10 +16,10 @@ from metrics.boilerplate import attribution_length, is_boilerplate, lead_meaning
 from metrics.judge import Statement
 from metrics.language import UNSPACED
 from metrics.outcome import Reason
-from metrics.refusal import clauses_beside, is_refusal
+from metrics.refusal import clauses_beside, is_referral, is_refusal
 from metrics.sentences import sentence_spans
 
-VERSION = "statements/4"
+VERSION = "statements/5"
 """Part of every definition of a score over statements: raise it when an answer may be split otherwise."""
 
 MAX_STATEMENTS = 500
@@ -53,7 +53,9 @@ def claims_of(answer: str | None) -> Claims:
     layout = layout_of(answer)
     found = list(_statements(answer, layout.blocks))
     refused = any(statement is None for statement in found)
-    statements = tuple(_once(statement for statement in found if statement is not None))
+    said = (statement for statement in found if statement is not None)
+    # «I don't know. Please contact HR.»: «ask there» belongs to the refusal.
+    statements = tuple(_once(s for s in said if not (refused and is_referral(s.text))))
     if not statements and not refused:
         headings = (b for b in layout.blocks if b.kind is Kind.HEADING)
         statements = tuple(_once(s for b in headings for s in _prose(answer, b, "") if s is not None))

@@ -19,6 +19,7 @@ from consumer.cli import loaded_settings
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
 from consumer.finite import FiniteRange
+from consumer.output_places import check_outputs
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
 from consumer.results import Results
@@ -85,6 +86,7 @@ def command(
     if bad is None and bad_share is not None:
         raise click.UsageError("--bad-share is for precision, which needs --bad")
     picture = _picture(plot, out)
+    check_outputs({"--out": out, "--plot": picture}, {"GOOD": good, "--bad": bad})
     try:
         decoder = Decoder(settings.decode)
     except MappingError as error:

@@ -29,6 +29,7 @@ from consumer.inert_text import inert, inert_json
 from consumer.label import VERDICTS
 from consumer.label import Label as PersonsLabel
 from consumer.labelling import own_name
+from consumer.output_places import check_outputs
 from consumer.segment_choice import absent, check_dimensions, chosen_segment, segments_of, unlisted
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
@@ -218,6 +219,7 @@ def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, p
 @click.pass_context
 def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | None, out: Path, **options: Any) -> None:
     """Write cases as events, JSON lines in the native form, which score-file and decode read. Only redacted text."""
+    check_outputs({"--out": out}, {"--in": file})
     settings = loaded_settings(ctx).settings
     wanted = chosen(time.time(), options, settings, file)
     if audit:
@@ -277,6 +279,12 @@ def forget(ctx: click.Context, references: tuple[str, ...], text: str, yes: bool
     logs.configure(settings.logging)
     if not references and not text.strip():
         raise click.UsageError("name cases to forget, or a text with --text")
+    if references and text:
+        raise click.UsageError("name cases to forget or a text with --text, not both: all of either would go")
+    if len(text.strip()) == 1:
+        raise click.UsageError(
+            f"--text {text.strip()!r}: one character stands in nearly every case; give a longer text"
+        )
     if not settings.redis.cases_url:
         raise click.ClickException(
             f"redis.cases_url is not set: case files are only on the topic {settings.topics.flagged}, "
@@ -288,7 +296,7 @@ def forget(ctx: click.Context, references: tuple[str, ...], text: str, yes: bool
         if keys and not yes:
             click.confirm(f"remove {_files(len(keys))} from Redis for good?", abort=True)
         removed = source.forget(keys)
-    how = " and ".join([*(["by id"] if references else []), *(["by a text"] if text else [])])
+    how = "by a text" if text else "by id"
     log.info("audit: %s removed %s from Redis %s: %s", own_name(), _files(removed), how, ", ".join(keys) or "none")
     click.echo(
         f"{_files(removed)} removed from Redis, and kept from coming back. The topic {settings.topics.flagged} (and "

@@ -22,6 +22,7 @@ from consumer.correlation_view import agreement_tables, as_json, diagram_lines, 
 from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
 from consumer.inert_text import inert
+from consumer.output_places import check_outputs
 from consumer.ratings import RATINGS, RatingError, RatingReader, row_of
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -77,6 +78,7 @@ def command(
     settings = _settings(loaded_settings(ctx).settings, baseline)
     logs.configure(settings.logging)
     _check_picture(plot)
+    check_outputs({"--out": out, "--plot": plot}, {"LABELLED": labelled, "--baseline": baseline})
     try:
         decoder, reader = Decoder(settings.decode), RatingReader(rating, group)
     except (MappingError, RatingError) as error:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from consumer.finite import FiniteRange
+from consumer.output_places import check_outputs
 
 SHORTEST = 60.0
 PLAIN_WIDTH = 200
@@ -60,6 +61,7 @@ def command(
     from consumer.embedded import EmbeddedError
     from consumer.topics import TopicsError
 
+    check_outputs({"--summary": summary, "--picture": picture, "--cases": cases}, {})
     for file in (summary, picture, cases):
         if file is not None and not file.absolute().parent.is_dir():
             raise click.UsageError(f"{file}: there is no folder {file.parent}")

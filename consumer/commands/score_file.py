@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from consumer.decode import Decoder, MappingError
 from consumer.file_progress import shown_progress, tell_bad
 from consumer.finite import FiniteRange
 from consumer.judged_metrics import beyond, scored
+from consumer.output_places import check_outputs
 from consumer.record import encode_record
 from consumer.record_building import versions_in_force
 from consumer.redaction import Redactor
@@ -97,8 +97,7 @@ def command(
     """
     settings = _for_file(loaded_settings(ctx).settings, metrics, judge, baseline, run)
     logs.configure(settings.logging)
-    _check_places(events, out, against)
-    _check_cases(cases, {"EVENTS": events, "--out": out, "--against": against, "--summary": summary_file})
+    _check_places(events, out, cases, summary_file, against)
     limits = _floors(floors, settings)
     decoder = _decoder(settings)
     old = None if against is None else _old_scores(against)
@@ -158,30 +157,13 @@ def _for_file(settings: Settings, metrics: str | None, judge: str | None, baseli
     )
 
 
-def _check_places(events: Path, out: Path, against: Path | None) -> None:
-    if str(out) == "-":
-        return
-    for name, path in (("EVENTS", events), ("--against", against)):
-        if path is not None and str(path) != "-" and out.exists() and os.path.samefile(path, out):
-            raise click.UsageError(f"--out {out} would overwrite {name}; name another file")
-    if not out.parent.is_dir():
-        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
+def _check_places(events: Path, out: Path, cases: Path | None, summary: Path | None, against: Path | None) -> None:
+    check_outputs({"--cases": cases, "--out": out, "--summary": summary}, {"EVENTS": events, "--against": against})
+    for name, path in (("--out", out), ("--cases", cases), ("--summary", summary)):
+        if path is not None and str(path) != "-" and not path.parent.is_dir():
+            raise click.UsageError(f"{name} {path}: there is no folder {path.parent}")
     if str(events) == "-" and against is not None and str(against) == "-":
         raise click.UsageError("EVENTS and --against cannot both be stdin")
-
-
-def _check_cases(cases: Path | None, others: dict[str, Path | None]) -> None:
-    if cases is None:
-        return
-    if str(cases) != "-" and not cases.parent.is_dir():
-        raise click.UsageError(f"--cases {cases}: there is no folder {cases.parent}")
-    for name, path in others.items():
-        if path is not None and _same(cases, path) and not (name == "EVENTS" and str(cases) == "-"):
-            raise click.UsageError(f"--cases {cases} and {name} are the same file; name another")
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one == other or (one.exists() and other.exists() and os.path.samefile(one, other))
 
 
 def _floors(given: Iterable[str], settings: Settings) -> dict[str, float]:

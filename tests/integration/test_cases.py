@@ -304,6 +304,8 @@ def test_messages_of_the_command(kafka: str, redis_url: str) -> None:
     assert cases_here(settings, "--since", "yesterday").exit_code == 2
     assert cases_here(settings, "--segment", "app").exit_code == 2
     assert cases(settings, "forget").returncode == 2
+    assert cases(settings, "forget", "evt-2", "--text", "leave", "--yes").returncode == 2  # else both would go
+    assert cases(settings, "forget", "--text", "e", "--yes").returncode == 2
     assert cases(settings, "forget", "evt-2", "nobody", "--yes").returncode == 1
     by_text = cases(settings, "forget", "--text", "leave#3", "--yes")  # chunk ids leave#3, leave#30 to leave#39
     assert "11 case files removed" in by_text.stdout

@@ -273,7 +273,7 @@ def test_cases_never_overwrite_another_file(tmp_path: Path) -> None:
     for path in (file, tmp_path / "s"):
         result = run(file, "--out", tmp_path / "s", "--cases", path)
         assert result.exit_code == 2
-        assert "are the same file" in result.stderr
+        assert "name another" in result.stderr
     assert run(file, "--out", "-", "--cases", "-").exit_code == 2
     assert run(file, "--out", tmp_path / "s", "--cases", tmp_path / "no" / "c").exit_code == 2
     assert file.read_bytes() == before
