@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 PENDING = {JUDGED, BASELINES, LABELS}
 """What this stack does not have. Queries that need it must be valid here, and answer in test_dashboards_judged.py."""
-THRESHOLDS = {"faithfulness": 0.75} | dict.fromkeys(
+THRESHOLDS = {"faithfulness": 0.75, "faithful_probability": 0.5} | dict.fromkeys(
     ("topic_similarity", "question_context_similarity", "question_answer_similarity"), 0.3
 )
 QUIET = {
