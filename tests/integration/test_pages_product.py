@@ -185,7 +185,8 @@ def large(name: str, characters: int) -> dict[str, Any]:
 
 # field case 71 d
 @pytest.mark.parametrize(
-    ("name", "characters", "seconds"), [("a-megabyte", 1_000_000, 60), ("the-largest", LARGEST, 180)]
+    ("name", "characters", "seconds"),
+    [("a-megabyte", 1_000_000, 60), pytest.param("the-largest", LARGEST, 180, marks=pytest.mark.soak)],
 )
 def test_a_very_long_answer_can_be_read(
     product: Product, browser: Any, name: str, characters: int, seconds: float
