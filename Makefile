@@ -5,6 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 ARGS ?=
+# Most tests wait for a service, so two at once take little more than half the time. One at once: ARGS="-n 0".
+TWO := -n 2 --dist worksteal
 
 .PHONY: help demo test test-full test-llm check bench soak setup lock
 
@@ -17,11 +19,11 @@ demo: ## the main job on embedded services, with an incident
 
 test: ## the tests that take less than ten minutes together
 	@tools/setup dev
-	@$(BIN)/python -m pytest -m "not full and not soak and not llm" $(ARGS)
+	@$(BIN)/python -m pytest $(TWO) -m "not full and not soak and not llm" $(ARGS)
 
 test-full: ## the slow tests: faults, rebalances, kills, memory, alerts end to end, the browser
 	@tools/setup dev
-	@$(BIN)/python -m pytest -m "full and not soak and not llm" $(ARGS)
+	@$(BIN)/python -m pytest $(TWO) -m "full and not soak and not llm" $(ARGS)
 
 test-llm: ## tests against a real model, served at GROUNDWATCH_TEST_LLM=http://HOST:PORT/v1
 	@tools/setup dev

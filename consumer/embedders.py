@@ -21,12 +21,14 @@ from consumer.redis_vectors import RedisVectors
 from consumer.settings import Embedding, Redis, Scoring, Settings
 from metrics.embedding import BATCH_TOKENS, KINDS, Count, LocalEmbedder
 from metrics.endpoint import connect
-from metrics.evaluation import Evaluator
+from metrics.evaluation import Evaluator, VerdictMetric
+from metrics.expected_faithfulness import ExpectedFaithfulness
+from metrics.faithful_probability import FaithfulProbability
 from metrics.metric import Embedder, Metric, Text, Vector
 from metrics.model_files import ModelError, read_manifest
 from metrics.model_store import SOURCES, hub_model, ready_model
 from metrics.outcome import Reason, Unscored
-from metrics.ranges import FAITHFUL_PROBABILITY
+from metrics.ranges import EXPECTED_FAITHFULNESS, FAITHFUL_PROBABILITY
 from metrics.similarity import build_metrics
 
 if TYPE_CHECKING:
@@ -142,8 +144,13 @@ def evaluator_over(
         return Evaluator(metrics, embedder, sketches=sketches, judge=NoJudge())
     judge: LexicalJudge | LocalJudge
     judge = build_lexical() if settings.judge.kind == "lexical" else _local_judge(settings, embedder, model, turned)
-    calibrated = judge if FAITHFUL_PROBABILITY in scored(settings.scoring.metrics, settings.judge) else None
-    return Evaluator(metrics, embedder, sketches=sketches, judge=judge, calibrated=calibrated)
+    known: dict[str, VerdictMetric] = {
+        FAITHFUL_PROBABILITY: FaithfulProbability(judge),
+        EXPECTED_FAITHFULNESS: ExpectedFaithfulness(),
+    }
+    wanted = scored(settings.scoring.metrics, settings.judge)
+    of_verdicts = [metric for name, metric in known.items() if name in wanted]
+    return Evaluator(metrics, embedder, sketches=sketches, judge=judge, of_verdicts=of_verdicts)
 
 
 def _local_judge(

@@ -7,12 +7,14 @@ from collections.abc import Collection
 from consumer.judge_settings import Judge
 from metrics.llm.names import FAITHFULNESS
 from metrics.llm.names import METRICS as LLM_METRICS
-from metrics.ranges import FAITHFUL_PROBABILITY
+from metrics.ranges import EXPECTED_FAITHFULNESS, FAITHFUL_PROBABILITY
 
-JUDGED = (*LLM_METRICS, FAITHFUL_PROBABILITY)
+JUDGED = (*LLM_METRICS, FAITHFUL_PROBABILITY, EXPECTED_FAITHFULNESS)
 """What some judge scores; the rest is the embedder's."""
 CALIBRATED = (FAITHFULNESS, FAITHFUL_PROBABILITY)
 """What a judge that ships with its weights scores: both or neither, as one is made of the other's verdicts."""
+OF_PROBABILITIES = (FAITHFUL_PROBABILITY, EXPECTED_FAITHFULNESS)
+"""What no judge scores whose probabilities were not calibrated."""
 
 
 def scored(named: Collection[str], judge: Judge) -> tuple[str, ...]:
@@ -21,12 +23,12 @@ def scored(named: Collection[str], judge: Judge) -> tuple[str, ...]:
     >>> scored(["faithfulness"], Judge(kind="local"))
     ('faithfulness', 'faithful_probability')
     """
-    beside = CALIBRATED if _calibrated(judge) and set(named) & set(CALIBRATED) else ()
+    beside = CALIBRATED if _calibrated(judge) and wants_verdicts(named) else ()
     return tuple(dict.fromkeys((*named, *beside)))
 
 
 def wants_verdicts(named: Collection[str]) -> bool:
-    return bool(set(named) & set(CALIBRATED))
+    return bool(set(named) & {FAITHFULNESS, *OF_PROBABILITIES})
 
 
 def beyond(named: Collection[str], judge: Judge) -> str:
@@ -39,10 +41,11 @@ def beyond(named: Collection[str], judge: Judge) -> str:
     remote = [n for n in named if n in LLM_METRICS and n != FAITHFULNESS] if judge.kind != "llm" else []
     if remote:
         found.append(f"{', '.join(remote)}: only an LLM judge scores that; set judge.kind = 'llm', or leave it out")
-    if FAITHFUL_PROBABILITY in named and not _calibrated(judge):
+    uncalibrated = [n for n in named if n in OF_PROBABILITIES] if not _calibrated(judge) else []
+    if uncalibrated:
         scorers = "only the judges that ship with Groundwatch score that"
         advice = "leave judge.local_model empty" if judge.kind == "local" else "set judge.kind = 'lexical' or 'local'"
-        found.append(f"{FAITHFUL_PROBABILITY}: {scorers}; {advice}, or leave it out")
+        found.append(f"{', '.join(uncalibrated)}: {scorers}; {advice}, or leave it out")
     return "; ".join(found)
 
 

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from metrics import faithful_probability, faithfulness
+from metrics import faithfulness
 from metrics.event import Chunk, Event
-from metrics.faithful_probability import Calibrated
 from metrics.flags import Flag
-from metrics.judge import Judge, Judgement, Statement, Verdict
+from metrics.judge import Judge, Judgement, JudgeRequest, Statement, Verdict
 from metrics.metric import Embedder, Metric, Text, Vectors, definition
 from metrics.outcome import Outcome, Reason, Scored, Unscored
 from metrics.sketch import sketch_of
@@ -64,6 +63,25 @@ class RemoteResult:
 
     outcomes: Mapping[str, Outcome]
     judged: Judged | None = None
+
+
+class VerdictMetric(Protocol):
+    """A metric that is made of the verdicts on an answer's statements, beside faithfulness."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+
+    @property
+    def threshold(self) -> float | None:
+        """The score under which an answer is flagged where nobody says otherwise; None: none is."""
+        ...
+
+    def definition(self, judge_identity: str) -> str: ...
+
+    def score(self, request: JudgeRequest, judgement: Judgement | Unscored) -> Outcome: ...
 
 
 class Remote(Protocol):
@@ -139,11 +157,11 @@ class Evaluator:
         *,
         sketches: bool,
         judge: Judge | None = None,
-        calibrated: Calibrated | None = None,
+        of_verdicts: Sequence[VerdictMetric] = (),
         remote: Remote | None = None,
     ) -> None:
-        """`judge` None leaves faithfulness out of the local part; `remote` may have it then. `calibrated`: the judge
-        again, where it also knows the probability that a whole answer is faithful."""
+        """`judge` None leaves faithfulness out of the local part; `remote` may have it then. `of_verdicts`: what else
+        is made of the judge's verdicts."""
         self.metrics = tuple(metrics)
         self.embedder = embedder
         self.judge = judge
@@ -152,12 +170,10 @@ class Evaluator:
         self.bounds = {m.name: m.bounds for m in self.metrics}
         if judge is not None:
             own = {faithfulness.NAME: faithfulness.definition_of(judge.identity)}
-            bounds = {faithfulness.NAME: faithfulness.BOUNDS}
-            if calibrated is not None:
-                own[faithful_probability.NAME] = faithful_probability.definition_of(judge.identity)
-                bounds[faithful_probability.NAME] = faithful_probability.BOUNDS
+            own |= {m.name: m.definition(judge.identity) for m in of_verdicts}
+            bounds = {faithfulness.NAME: faithfulness.BOUNDS} | {m.name: m.bounds for m in of_verdicts}
             self.definitions, self.bounds = own | self.definitions, bounds | self.bounds
-        self.calibrated = calibrated if judge is not None else None
+        self._of_verdicts = tuple(of_verdicts) if judge is not None else ()
         if remote is not None:
             self.definitions = {**remote.definitions, **self.definitions, **remote.definitions}
             self.bounds = {**remote.bounds, **self.bounds, **remote.bounds}
@@ -166,8 +182,7 @@ class Evaluator:
     @property
     def thresholds(self) -> dict[str, float]:
         """Thresholds that ship with what scores, by metric; settings and baselines come before them."""
-        shipped = self.calibrated.threshold if self.calibrated is not None else None
-        return {} if shipped is None else {faithful_probability.NAME: shipped}
+        return {m.name: m.threshold for m in self._of_verdicts if m.threshold is not None}
 
     def evaluate_whole(self, events: Sequence[Event]) -> list[Evaluation]:
         """Local and remote part of every event, one event after the other; all metrics of the remote judge."""
@@ -237,7 +252,7 @@ class Evaluator:
             judgements = [Unscored(Reason.JUDGE_ERROR)] * len(requests)
         answers = iter(judgements)
         said = [a.request if isinstance(a.request, Unscored) else next(answers) for a in asked]
-        return [_combine(a, judgement, self.calibrated) for a, judgement in zip(asked, said, strict=True)]
+        return [_combine(a, judgement, self._of_verdicts) for a, judgement in zip(asked, said, strict=True)]
 
     def _one(
         self,
@@ -277,18 +292,14 @@ def _ask(event: Event, similarities: tuple[float | None, ...] = ()) -> faithfuln
 
 
 def _combine(
-    asked: faithfulness.Asked, judgement: Judgement | Unscored, calibrated: Calibrated | None
+    asked: faithfulness.Asked, judgement: Judgement | Unscored, of_verdicts: Sequence[VerdictMetric]
 ) -> tuple[Judged, dict[str, Outcome]]:
     claims = asked.claims
     unjudged = Judged(claims.statements, (), claims.refusal, left_out=claims.left_out)
     if isinstance(asked.request, Unscored):
-        names = (faithfulness.NAME,) if calibrated is None else (faithfulness.NAME, faithful_probability.NAME)
-        return unjudged, dict.fromkeys(names, asked.request)
+        return unjudged, dict.fromkeys((faithfulness.NAME, *(m.name for m in of_verdicts)), asked.request)
     outcomes: dict[str, Outcome] = {faithfulness.NAME: faithfulness.faithfulness(claims.statements, judgement)}
-    if calibrated is not None:
-        outcomes[faithful_probability.NAME] = faithful_probability.faithful_probability(
-            asked.request, judgement, calibrated
-        )
+    outcomes |= {m.name: m.score(asked.request, judgement) for m in of_verdicts}
     if isinstance(judgement, Unscored) or isinstance(outcomes[faithfulness.NAME], Unscored):
         return unjudged, outcomes
     return replace(unjudged, verdicts=judgement.verdicts, cost=judgement.cost), outcomes

@@ -6,12 +6,14 @@ which 0.8 means that four of five such answers were faithful on the data that it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from metrics.faithfulness import complete
 from metrics.faithfulness import definition_of as faithfulness_definition
 from metrics.judge import Judgement, JudgeRequest
 from metrics.metric import definition
-from metrics.outcome import Outcome, Reason, Unscored, bounded
+from metrics.outcome import Outcome, Unscored, bounded
 from metrics.ranges import FAITHFUL_PROBABILITY
 
 NAME = FAITHFUL_PROBABILITY
@@ -33,18 +35,32 @@ class Calibrated(Protocol):
         ...
 
 
-def faithful_probability(request: JudgeRequest, judgement: Judgement | Unscored, calibrated: Calibrated) -> Outcome:
-    """The probability, or the reason why there is none: the same reasons as for faithfulness."""
-    if not request.statements:
-        return Unscored(Reason.NO_CLAIMS)
-    if isinstance(judgement, Unscored):
-        return judgement
-    if len(judgement.verdicts) != len(request.statements):
-        return Unscored(Reason.JUDGE_INCOMPLETE)
-    found = calibrated.faithful_probability(request, judgement)
-    return found if isinstance(found, Unscored) else bounded(found, *BOUNDS)
+@dataclass(frozen=True, slots=True)
+class FaithfulProbability:
+    """The probability as a metric of the verdicts of `judge`."""
 
+    judge: Calibrated
 
-def definition_of(judge_identity: str) -> str:
-    """8 hex digits of the formula, the statement splitter and the judge, whose identity holds the curve."""
-    return definition(FORMULA, faithfulness_definition(judge_identity))
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return BOUNDS
+
+    @property
+    def threshold(self) -> float | None:
+        return self.judge.threshold
+
+    def definition(self, judge_identity: str) -> str:
+        """8 hex digits of the formula, the statement splitter and the judge, whose identity holds the curve."""
+        return definition(FORMULA, faithfulness_definition(judge_identity))
+
+    def score(self, request: JudgeRequest, judgement: Judgement | Unscored) -> Outcome:
+        """The probability, or the reason why there is none: the same reasons as for faithfulness."""
+        said = complete(request.statements, judgement)
+        if isinstance(said, Unscored):
+            return said
+        found = self.judge.faithful_probability(request, said)
+        return found if isinstance(found, Unscored) else bounded(found, *BOUNDS)

@@ -70,13 +70,19 @@ def faithfulness(statements: Sequence[Statement], judgement: Judgement | Unscore
     >>> faithfulness([], Judgement(()))
     Unscored(reason=<Reason.NO_CLAIMS: 'no_claims'>)
     """
+    said = complete(statements, judgement)
+    if isinstance(said, Unscored):
+        return said
+    return bounded(count(said.verdicts).supported / len(statements), *BOUNDS)
+
+
+def complete(statements: Sequence[Statement], judgement: Judgement | Unscored) -> Judgement | Unscored:
+    """The judgement where every statement has a verdict and there is one at all; else why nothing is made of it."""
     if not statements:
         return Unscored(Reason.NO_CLAIMS)
-    if isinstance(judgement, Unscored):
-        return judgement
-    if len(judgement.verdicts) != len(statements):
+    if isinstance(judgement, Judgement) and len(judgement.verdicts) != len(statements):
         return Unscored(Reason.JUDGE_INCOMPLETE)
-    return bounded(count(judgement.verdicts).supported / len(statements), *BOUNDS)
+    return judgement
 
 
 def count(verdicts: Sequence[Verdict]) -> Counts:

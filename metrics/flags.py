@@ -17,6 +17,7 @@ class Flag(StrEnum):
 
     FAITHFULNESS_LOW = "faithfulness_low"
     FAITHFUL_PROBABILITY_LOW = "faithful_probability_low"
+    EXPECTED_FAITHFULNESS_LOW = "expected_faithfulness_low"
     ANSWER_RELEVANCE_LOW = "answer_relevance_low"
     CONTEXT_PRECISION_LOW = "context_precision_low"
     CONTEXT_RECALL_LOW = "context_recall_low"
@@ -77,8 +78,8 @@ def fault_of(values: Mapping[str, float], thresholds: Mapping[str, float], flags
     | anything else, or an input is missing | | | | unknown |
 
     Whether passages suffice is told by context recall where there is one; else they do where neither context relevance
-    nor the similarity of question and context is low. An answer is faithful where neither faithfulness nor the
-    probability that it is faithful is low. Whether the answer fits the question is told by answer relevance,
+    nor the similarity of question and context is low. An answer is faithful where none of faithfulness, its expectation
+    and the probability that it is faithful is low. Whether the answer fits the question is told by answer relevance,
     else by the similarity of question and answer. Passages that suffice among many that do not help are a fault of
     retrieval where nothing worse is found.
     """
@@ -99,7 +100,7 @@ def fault_of(values: Mapping[str, float], thresholds: Mapping[str, float], flags
         return Fault.RETRIEVAL
     if suffice is None:
         return Fault.UNKNOWN
-    faithful = holds("faithfulness", "faithful_probability")
+    faithful = holds("faithfulness", "faithful_probability", "expected_faithfulness")
     if faithful is False:
         return Fault.GENERATION
     relevance = holds("answer_relevance")

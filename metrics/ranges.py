@@ -12,7 +12,8 @@ SIMILARITY_SUFFIX = "_similarity"
 SIMILARITIES = ("topic_similarity", "question_context_similarity", "question_answer_similarity")
 """What `metrics.similarity` scores; named here for whoever must not import what scores them."""
 FAITHFUL_PROBABILITY = "faithful_probability"
-"""What `metrics.faithful_probability` scores; named here for the same reason."""
+EXPECTED_FAITHFULNESS = "expected_faithfulness"
+"""What the modules of these names score; named here for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,8 @@ class Index:
         for at in best:
             spans |= {(at - 1, at)} if self._neighbours(at - 1, at) else set()
             spans |= {(at, at + 1)} if self._neighbours(at, at + 1) else set()
-        found = [self._window(span, statement, held, total) for span in sorted(spans)]
+        holders = [self.holders(number) for number in statement.numbers]
+        found = [self._window(span, held, holders, total) for span in sorted(spans)]
         found.sort(key=lambda window: (-window.coverage + 0.02 * len(window.sentences), window.source))
         return found
 
@@ -189,13 +190,16 @@ class Index:
         return not (self.sentences[one].row and self.sentences[other].row)
 
     def _window(
-        self, span: tuple[int, ...], statement: Sentence, held: Sequence[tuple[float, str]], total: float
+        self,
+        span: tuple[int, ...],
+        held: Sequence[tuple[float, str]],
+        holders: Sequence[frozenset[int]],
+        total: float,
     ) -> Window:
         sentences = tuple(self.sentences[at] for at in span)
         vocabulary = sentences[0].vocabulary
         for other in sentences[1:]:
             vocabulary = vocabulary | other.vocabulary
         covered = sum(weight for weight, key in held if key in vocabulary)
-        numbers = [q for s in sentences for q in s.numbers]
-        covered += NUMBER_WEIGHT * sum(any(agrees(said, q) for q in numbers) for said in statement.numbers)
+        covered += NUMBER_WEIGHT * sum(not places.isdisjoint(span) for places in holders)
         return Window(self.places[span[0]][0], sentences, covered / total)

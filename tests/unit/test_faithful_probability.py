@@ -16,7 +16,7 @@ from consumer.thresholds import thresholds_in_force
 from metrics.baseline import Baseline, BaselineThreshold, Operating, encode_baseline
 from metrics.evaluation import Evaluator
 from metrics.event import Chunk, Event
-from metrics.faithful_probability import NAME, definition_of
+from metrics.faithful_probability import NAME, FaithfulProbability
 from metrics.flags import FLAGGED_METRICS, Fault, Flag, fault_of, flags_of
 from metrics.judge import Judgement, JudgeRequest, Label, Verdict
 from metrics.metric import Text, Vector
@@ -54,7 +54,7 @@ class NoVectors:
 
 
 def evaluator(judge: Sure) -> Evaluator:
-    return Evaluator((), NoVectors(), sketches=False, judge=judge, calibrated=judge)
+    return Evaluator((), NoVectors(), sketches=False, judge=judge, of_verdicts=(FaithfulProbability(judge),))
 
 
 def event(answer: str, *chunks: str) -> Event:
@@ -66,8 +66,9 @@ def test_it_stands_beside_faithfulness_with_a_definition_of_its_own() -> None:
     (found,) = of.evaluate([event("It opens at nine.", "It opens at nine.")])
     assert found.outcomes == {"faithfulness": Scored(1.0), NAME: Scored(0.8)}
     assert list(of.definitions) == ["faithfulness", NAME]
-    assert of.definitions[NAME] == definition_of("sure/1") != of.definitions["faithfulness"]
-    assert of.definitions[NAME] != definition_of("sure/2")
+    metric = FaithfulProbability(Sure())
+    assert of.definitions[NAME] == metric.definition("sure/1") != of.definitions["faithfulness"]
+    assert of.definitions[NAME] != metric.definition("sure/2")
     assert of.bounds[NAME] == (0.0, 1.0)
     assert of.thresholds == {NAME: 0.4}
 
