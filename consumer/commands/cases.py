@@ -84,20 +84,14 @@ in_file = click.option(
 
 
 def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path | None) -> CaseFilter:
-    """The filter of the options; a fault in one ends the command with one line. The dimensions of a file may be those
-    of other settings."""
-    segment = options["segment"]
+    """The filter of the options; a fault in one ends the command with one line."""
     try:
         return CaseFilter(
             since=moment(options["since"], now) if options["since"] else None,
             until=moment(options["until"], now) if options["until"] else None,
             flags=options["flags"],
             faults=options["faults"],
-            segment={}
-            if not segment
-            else chosen_segment(segment, settings.segments.allow)
-            if file is None
-            else segment_conditions(segment),
+            segment=_segment(options["segment"], settings, file),
             verdicts=options["verdicts"],
             why=options["why"],
             text=options["text"],
@@ -105,6 +99,15 @@ def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path |
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _segment(text: str | None, settings: Settings, file: Path | None) -> Mapping[str, str]:
+    """Values of dimensions; those of a file may be of other settings."""
+    if not text:
+        return {}
+    if file is not None:
+        return segment_conditions(text)
+    return chosen_segment(text, settings.segments.allow)
 
 
 @contextmanager
