@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import click
 
@@ -17,6 +16,7 @@ from consumer.case_filter import case_key
 from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, without_text, worst_first
 from consumer.inert_text import inert, inert_lines
 from consumer.label import Label
+from consumer.since import utc
 from consumer.terminal_text import shortened, wrapped
 from metrics.flags import MARGIN
 
@@ -280,14 +280,6 @@ def _reference(case: CaseFile) -> str:
     if name and name == name.strip() == shortened(name, LONGEST_ID) and not name.startswith("-"):
         return click.style(name, bold=True)
     return f"{click.style(case_key(case), bold=True)} ({shortened(name, SHORTENED_ID)})"
-
-
-def utc(seconds: float) -> str:
-    """`2026-11-29 10:00:00 UTC`; an absurd time is shown as a number."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds:g}"
 
 
 def segment_text(segment: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from consumer.output_places import check_outputs
 from consumer.segment_choice import absent, check_dimensions, chosen_segment, segments_of, unlisted
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
+from consumer.since import utc
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 
@@ -86,9 +87,16 @@ in_file = click.option(
 def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path | None) -> CaseFilter:
     """The filter of the options; a fault in one ends the command with one line."""
     try:
+        since = moment(options["since"], now) if options["since"] else None
+        until = moment(options["until"], now) if options["until"] else None
+        if since is not None and until is not None and since >= until:
+            raise ValueError(
+                f"--since {options['since']} ({utc(since)}) is not before --until {options['until']} ({utc(until)}): "
+                "no case can match; exchange them?"
+            )
         return CaseFilter(
-            since=moment(options["since"], now) if options["since"] else None,
-            until=moment(options["until"], now) if options["until"] else None,
+            since=since,
+            until=until,
             flags=options["flags"],
             faults=options["faults"],
             segment=_segment(options["segment"], settings, file),
