@@ -179,16 +179,32 @@ def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, *
     else:
         for line in rows(found[:limit], _columns(), labels):
             click.echo(line)
+    if not as_json:
+        hints += _about(found, limit, wanted)
     for hint in hints:
         click.echo(hint, err=True)
-    if as_json:
-        return
+    _tell_bad_lines(ctx, source)
+
+
+def _about(found: Sequence[CaseFile], limit: int, wanted: CaseFilter) -> list[str]:
+    """What a person is told below a list; `found` has one more than `limit` where there are more."""
     if not found:
-        click.echo("no case files yet" if wanted == CaseFilter() else "no case file matches", err=True)
-    elif len(found) > limit:
-        click.echo(f"the {limit} newest; there are more (--limit)", err=True)
-    if found:
-        click.echo("groundwatch cases show ID shows one in full", err=True)
+        return ["no case files yet" if wanted == CaseFilter() else "no case file matches"]
+    more = [f"the {limit} newest; there are more (--limit)"] if len(found) > limit else []
+    return [*more, "groundwatch cases show ID shows one in full"]
+
+
+def _tell_bad_lines(ctx: click.Context, source: Source) -> None:
+    """Last, so that they do not hide the cases of the other lines; they end the command with exit code 1."""
+    told = _bad_lines(source)
+    for line in told:
+        click.echo(line, err=True)
+    if told:
+        ctx.exit(1)
+
+
+def _bad_lines(source: Source) -> list[str]:
+    return source.told() if isinstance(source, CaseLines) else []
 
 
 @command.command("show")
@@ -207,11 +223,16 @@ def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, p
         found = source.find(reference)
         labels = source.labels(found)
     if not found:
-        raise click.ClickException(f"no case file of {inert(reference)!r}: {ABSENT}")
+        raise click.ClickException("\n".join([f"no case file of {inert(reference)!r}: {ABSENT}", *_bad_lines(source)]))
     if as_json:
         for case in found:
             click.echo(_as_json(case, labels))
-        return
+    else:
+        _show(found, style, labels)
+    _tell_bad_lines(ctx, source)
+
+
+def _show(found: Sequence[CaseFile], style: Style, labels: Mapping[str, PersonsLabel]) -> None:
     click.echo(rendered(found[0], style, labels.get(case_key(found[0]))))
     if len(found) > 1:
         click.echo(f"\n{len(found) - 1} more with this id or trace, with another content:")
@@ -254,6 +275,7 @@ def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | N
         click.echo(hint, err=True)
     left_out = f"; {short} left out, whose text the broker had refused" if short else ""
     click.echo(f"{written} {'case' if written == 1 else 'cases'} written{left_out}", err=True)
+    _tell_bad_lines(ctx, source)
 
 
 def _batches(source: Source, wanted: CaseFilter, limit: int | None) -> Iterator[list[CaseFile]]:
