@@ -211,14 +211,14 @@ def _bad_lines(source: Source) -> list[str]:
 @click.argument("reference", metavar="ID")
 @in_file
 @click.option("--json", "as_json", is_flag=True, help="The whole case file as JSON.")
-@click.option("--full", "passages", flag_value="whole", default=None, help="Whole passages.")
+@click.option("--full", is_flag=True, help="Whole passages, and the whole of a long answer or question.")
 @click.pass_context
-def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, passages: str | None) -> None:
+def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, full: bool) -> None:
     """Show one case: which statement is wrong, against which passage, and what is at fault.
 
     ID is an event id, a trace id, or a case key, which the list shows in place of a long id.
     """
-    style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
+    style = Style(_columns(), whole=full)
     with opened(loaded_settings(ctx).settings, file) as source:
         found = source.find(reference)
         labels = source.labels(found)
