@@ -32,7 +32,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 class CaseFilter:
     """All conditions must hold; of several values of one condition any is enough. Empty: every case.
 
-    `since` (inclusive) and `until` (exclusive) are event times in seconds since the epoch. `verdicts`: at least one
+    `since` (inclusive) and `until` (exclusive) are times of cases (see `case_time`). `verdicts`: at least one
     statement has it. `text` stands in the question, the answer, the reference or an id, whatever its case and width.
     `labels`: values of contrast dimensions. `asks` and `says` are digests of a question and of a wrong statement (see
     `sameness`).
@@ -66,13 +66,19 @@ class CaseFilter:
 
     def matches(self, case: CaseFile, said: str | None = None) -> bool:
         """`said`: what a person said of the case; None where nobody did."""
-        at = case.record.event_time
+        at = case_time(case)
         if (self.since is not None and at < self.since) or (self.until is not None and at >= self.until):
             return False
         terms = {*terms_of(case), f"said:{said}" if said else NO_LABEL}
         if not all(terms.intersection(group) for group in self.groups()):
             return False
         return not self.text or folded(self.text) in searched_text(case)
+
+
+def case_time(case: CaseFile) -> float:
+    """When the answer was given, as lists take it (seconds since the epoch): an event that is dated after it was scored
+    counts from then, or it would stand first for ever."""
+    return min(case.record.event_time, case.record.scored_time)
 
 
 def case_key(case: CaseFile) -> str:
@@ -186,7 +192,7 @@ def named(cases: Iterable[CaseFile], reference: str) -> list[CaseFile]:
 
 
 def _newest_first(cases: Iterable[CaseFile]) -> list[CaseFile]:
-    return sorted(cases, key=lambda case: case.record.event_time, reverse=True)
+    return sorted(cases, key=case_time, reverse=True)
 
 
 def _texts(value: object) -> list[str]:

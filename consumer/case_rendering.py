@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import click
 
 from consumer.case_file import CaseChunk, CaseEvidence, CaseFile
 from consumer.case_filter import case_key
 from consumer.case_parts import FAULTS, SIGNS, answer_pieces, verdict_counts, without_text, worst_first
+from consumer.case_stretches import LeftOut, is_plain, middle_left_out, statements_shown, without_long_stretches
 from consumer.inert_text import inert, inert_lines
 from consumer.label import Label
+from consumer.since import utc
 from consumer.terminal_text import shortened, wrapped
 from metrics.flags import MARGIN
 
 COLOURS: Mapping[str, str] = {"supported": "green", "contradicted": "red", "not_found": "yellow"}
 PASSAGE = 320
-"""Characters of a passage without evidence that are shown; `full` shows all."""
+"""Characters of a passage that are shown where it is listed; its evidence is shown beside the statement."""
 ROOM = 160
 """Characters on either side of the evidence within a long passage."""
 BAR = "│ "
@@ -34,10 +35,10 @@ SHORTENED_ID = 24
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How much is shown: `width` in terminal columns, `passage` in characters (None: whole passages)."""
+    """`width` in terminal columns. Unless `whole`, what is long and not wrong is shortened."""
 
     width: int = 100
-    passage: int | None = PASSAGE
+    whole: bool = False
 
 
 def rendered(case: CaseFile, style: Style, label: Label | None = None) -> str:
@@ -120,7 +121,7 @@ def label_text(label: Label) -> str:
 def _question(case: CaseFile, style: Style) -> Iterator[str]:
     for turn in case.conversation:
         yield _title(f"earlier, {shortened(str(turn.get('role', '?')), 20)}")
-        yield from _barred(str(turn.get("content", "")), style)
+        yield from _shortened(str(turn.get("content", "")), style)
     yield _title("question")
     yield from _text_or_absent(case.question, style)
 
@@ -131,7 +132,12 @@ def _answer(case: CaseFile, style: Style) -> Iterator[str]:
     if case.answer is None or not case.answer.strip():
         yield from _text_or_absent(case.answer, style)
         return
-    for piece, at in answer_pieces(case.answer, case.statements):
+    pieces = answer_pieces(case.answer, case.statements)
+    for part in pieces if style.whole else without_long_stretches(pieces, case.statements):
+        if isinstance(part, LeftOut):
+            yield _left_out_here(part, " " * 20)
+            continue
+        piece, at = part
         if at is None:
             yield from _barred(piece, style, gutter=" " * 20)
         else:
@@ -144,27 +150,35 @@ def _statements(case: CaseFile, style: Style) -> Iterator[str]:
     if not case.statements:
         return
     yield _title("statements", "(worst first)")
-    for at, statement in worst_first(case.statements):
+    shown, left_out, characters = worst_first(case.statements), 0, 0
+    if not style.whole:
+        shown, left_out, characters = statements_shown(shown)
+    for at, statement in shown:
+        barred = _shortened if is_plain(statement) else _barred
         sign = f"{SIGNS.get(statement.label, '·')} {_name(inert(statement.label))}"
         said = f"{at + 1:>3}  {click.style(sign, fg=COLOURS.get(statement.label))}"
         yield f"{said}  (probability of supported {statement.probability:.2f})"
-        yield from _barred(statement.text, style, gutter="       says ")
+        yield from barred(statement.text, style, gutter="       says ")
         yield from _barred(statement.reason, style, gutter="    because ")
         if statement.conflict:
             yield click.style("   conflict the passages contradict each other about it", fg="yellow")
         for evidence in statement.evidence:
-            yield from _evidence(case, evidence, style)
+            said, text = _evidence(case, evidence)
+            yield said
+            yield from barred(text, style, gutter=" " * 12)
+    if left_out:
+        yield f"     … {left_out:,} more supported statements ({characters:,} characters) left out; --full shows all"
 
 
-def _evidence(case: CaseFile, evidence: CaseEvidence, style: Style) -> Iterator[str]:
+def _evidence(case: CaseFile, evidence: CaseEvidence) -> tuple[str, str]:
+    """Where it stands, and what it says."""
     if evidence.chunk is None:
-        yield f"   evidence {inert(evidence.chunk_id or 'conversation')}, what the user said earlier"
-        yield from _barred(f"»{evidence.quote}«", style, gutter=" " * 12)
-        return
+        said = f"   evidence {inert(evidence.chunk_id or 'conversation')}, what the user said earlier"
+        return said, f"»{evidence.quote}«"
     name = f" {shortened(evidence.chunk_id, 60)}" if evidence.chunk_id else ""
-    yield f"   evidence passage {evidence.chunk + 1}{name}, characters {evidence.start} to {evidence.end}"
     chunk = case.contexts[evidence.chunk] if 0 <= evidence.chunk < len(case.contexts) else None
-    yield from _barred(_in_its_passage(chunk, evidence), style, gutter=" " * 12)
+    said = f"   evidence passage {evidence.chunk + 1}{name}, characters {evidence.start} to {evidence.end}"
+    return said, _in_its_passage(chunk, evidence)
 
 
 def _in_its_passage(chunk: CaseChunk | None, evidence: CaseEvidence) -> str:
@@ -209,9 +223,8 @@ def _passages(case: CaseFile, style: Style) -> Iterator[str]:
         if chunk.text is None:
             yield "     (text left out: the broker refused the whole)"
             continue
-        most = style.passage
-        cut = most is not None and len(chunk.text) > most
-        yield from _barred(chunk.text[:most] + "…" if cut else chunk.text, style, gutter="     ")
+        cut = not style.whole and len(chunk.text) > PASSAGE
+        yield from _barred(chunk.text[:PASSAGE] + "…" if cut else chunk.text, style, gutter="     ")
         if cut:
             yield f"     ({len(chunk.text)} characters; --full shows all)"
 
@@ -242,7 +255,22 @@ def _text_or_absent(text: str | None, style: Style) -> Iterator[str]:
     elif not text.strip():
         yield "  (blank)"
     else:
-        yield from _barred(text, style)
+        yield from _shortened(text, style)
+
+
+def _shortened(text: str, style: Style, gutter: str = "  ") -> Iterator[str]:
+    """As `_barred`, without the middle of a long text."""
+    for part in [text] if style.whole else middle_left_out(text):
+        if isinstance(part, LeftOut):
+            gutter = " " * len(gutter)
+            yield _left_out_here(part, gutter)
+        else:
+            yield from _barred(part, style, gutter)
+
+
+def _left_out_here(part: LeftOut, gutter: str) -> str:
+    """Without a bar, so that no text can pass for it."""
+    return f"{gutter}… {part.characters:,} characters left out; --full shows all"
 
 
 def _barred(text: str, style: Style, gutter: str = "  ", colour: str | None = None) -> Iterator[str]:
@@ -280,14 +308,6 @@ def _reference(case: CaseFile) -> str:
     if name and name == name.strip() == shortened(name, LONGEST_ID) and not name.startswith("-"):
         return click.style(name, bold=True)
     return f"{click.style(case_key(case), bold=True)} ({shortened(name, SHORTENED_ID)})"
-
-
-def utc(seconds: float) -> str:
-    """`2026-11-29 10:00:00 UTC`; an absurd time is shown as a number."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds:g}"
 
 
 def segment_text(segment: Mapping[str, str]) -> str:

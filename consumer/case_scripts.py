@@ -59,7 +59,7 @@ if over > 0 then dropped = oldest(p, math.min(over, 50)) end
 return {'stored', dropped}
 """
 )
-"""ARGV: case, now, event time, expiry (s), cap, body, searched text, terms (`t<term>` and `n<name digest>`, a line
+"""ARGV: case, now, its time, expiry (s), cap, body, searched text, terms (`t<term>` and `n<name digest>`, a line
 each), signature of the searched text. Returns what became of it, and how many of the oldest went to keep the cap. The
 first write is the large one: a Redis that is full refuses it, but would let pass whatever follows another write."""
 

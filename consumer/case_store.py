@@ -26,6 +26,7 @@ from consumer.case_filter import (
     SIGNATURE_BITS,
     CaseFilter,
     case_key,
+    case_time,
     folded,
     key_of,
     name_digest,
@@ -142,7 +143,7 @@ class CaseStore:
         body = zlib.compress(encode_case(case), 1)
         text = searched_text(case)
         return [
-            case_key(case), repr(now), repr(record.event_time), repr(expires), self._most, body, text, terms,
+            case_key(case), repr(now), repr(case_time(case)), repr(expires), self._most, body, text, terms,
             signature(text).to_bytes(SIGNATURE_BITS // 8, "little"),
         ]  # fmt: skip
 
@@ -191,7 +192,7 @@ class CaseStore:
             for digest in digests:
                 found: Any = self._client.zrangebylex(f"{PREFIX}names", f"[{digest}", f"({digest}g", 0, SAME_NAME)
                 keys.update(member.decode()[32:] for member in found)
-        return sorted(self.get(sorted(keys)), key=lambda case: case.record.event_time, reverse=True)
+        return sorted(self.get(sorted(keys)), key=case_time, reverse=True)
 
     def terms(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
         """What each of these cases is found by (see `terms_of`), in order; nothing for one that is gone."""

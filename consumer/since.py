@@ -1,4 +1,4 @@
-"""A point in time as a person gives it on the command line: `2h` ago, or a date."""
+"""A point in time as a person gives it on the command line, `2h` ago or a date, and as it is told to a person."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ def seconds_of(text: str) -> float:
     if span is None:
         raise ValueError(f"{text!r} is no length of time; write 30m, 2h or 7d")
     return float(span[1]) * SECONDS[span[2]]
+
+
+def utc(seconds: float) -> str:
+    """`2026-11-29 10:00:00 UTC`; an absurd time is shown as a number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g}"
 
 
 class Since(click.ParamType):

@@ -33,6 +33,7 @@ from consumer.output_places import check_outputs
 from consumer.segment_choice import absent, check_dimensions, chosen_segment, segments_of, unlisted
 from consumer.settings import Settings
 from consumer.settings_rules import segment_conditions
+from consumer.since import utc
 from metrics.flags import Fault, Flag
 from metrics.judge import Label
 
@@ -84,20 +85,21 @@ in_file = click.option(
 
 
 def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path | None) -> CaseFilter:
-    """The filter of the options; a fault in one ends the command with one line. The dimensions of a file may be those
-    of other settings."""
-    segment = options["segment"]
+    """The filter of the options; a fault in one ends the command with one line."""
     try:
+        since = moment(options["since"], now) if options["since"] else None
+        until = moment(options["until"], now) if options["until"] else None
+        if since is not None and until is not None and since >= until:
+            raise ValueError(
+                f"--since {options['since']} ({utc(since)}) is not before --until {options['until']} ({utc(until)}): "
+                "no case can match; exchange them?"
+            )
         return CaseFilter(
-            since=moment(options["since"], now) if options["since"] else None,
-            until=moment(options["until"], now) if options["until"] else None,
+            since=since,
+            until=until,
             flags=options["flags"],
             faults=options["faults"],
-            segment={}
-            if not segment
-            else chosen_segment(segment, settings.segments.allow)
-            if file is None
-            else segment_conditions(segment),
+            segment=_segment(options["segment"], settings, file),
             verdicts=options["verdicts"],
             why=options["why"],
             text=options["text"],
@@ -105,6 +107,15 @@ def chosen(now: float, options: dict[str, Any], settings: Settings, file: Path |
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _segment(text: str | None, settings: Settings, file: Path | None) -> Mapping[str, str]:
+    """Values of dimensions; those of a file may be of other settings."""
+    if not text:
+        return {}
+    if file is not None:
+        return segment_conditions(text)
+    return chosen_segment(text, settings.segments.allow)
 
 
 @contextmanager
@@ -168,39 +179,60 @@ def list_(ctx: click.Context, /, limit: int, file: Path | None, as_json: bool, *
     else:
         for line in rows(found[:limit], _columns(), labels):
             click.echo(line)
+    if not as_json:
+        hints += _about(found, limit, wanted)
     for hint in hints:
         click.echo(hint, err=True)
-    if as_json:
-        return
+    _tell_bad_lines(ctx, source)
+
+
+def _about(found: Sequence[CaseFile], limit: int, wanted: CaseFilter) -> list[str]:
+    """What a person is told below a list; `found` has one more than `limit` where there are more."""
     if not found:
-        click.echo("no case files yet" if wanted == CaseFilter() else "no case file matches", err=True)
-    elif len(found) > limit:
-        click.echo(f"the {limit} newest; there are more (--limit)", err=True)
-    if found:
-        click.echo("groundwatch cases show ID shows one in full", err=True)
+        return ["no case files yet" if wanted == CaseFilter() else "no case file matches"]
+    more = [f"the {limit} newest; there are more (--limit)"] if len(found) > limit else []
+    return [*more, "groundwatch cases show ID shows one in full"]
+
+
+def _tell_bad_lines(ctx: click.Context, source: Source) -> None:
+    """Last, so that they do not hide the cases of the other lines; they end the command with exit code 1."""
+    told = _bad_lines(source)
+    for line in told:
+        click.echo(line, err=True)
+    if told:
+        ctx.exit(1)
+
+
+def _bad_lines(source: Source) -> list[str]:
+    return source.told() if isinstance(source, CaseLines) else []
 
 
 @command.command("show")
 @click.argument("reference", metavar="ID")
 @in_file
 @click.option("--json", "as_json", is_flag=True, help="The whole case file as JSON.")
-@click.option("--full", "passages", flag_value="whole", default=None, help="Whole passages.")
+@click.option("--full", is_flag=True, help="Whole passages, and the whole of a long answer or question.")
 @click.pass_context
-def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, passages: str | None) -> None:
+def show(ctx: click.Context, reference: str, file: Path | None, as_json: bool, full: bool) -> None:
     """Show one case: which statement is wrong, against which passage, and what is at fault.
 
     ID is an event id, a trace id, or a case key, which the list shows in place of a long id.
     """
-    style = replace(Style(_columns()), passage=None) if passages else Style(_columns())
+    style = Style(_columns(), whole=full)
     with opened(loaded_settings(ctx).settings, file) as source:
         found = source.find(reference)
         labels = source.labels(found)
     if not found:
-        raise click.ClickException(f"no case file of {inert(reference)!r}: {ABSENT}")
+        raise click.ClickException("\n".join([f"no case file of {inert(reference)!r}: {ABSENT}", *_bad_lines(source)]))
     if as_json:
         for case in found:
             click.echo(_as_json(case, labels))
-        return
+    else:
+        _show(found, style, labels)
+    _tell_bad_lines(ctx, source)
+
+
+def _show(found: Sequence[CaseFile], style: Style, labels: Mapping[str, PersonsLabel]) -> None:
     click.echo(rendered(found[0], style, labels.get(case_key(found[0]))))
     if len(found) > 1:
         click.echo(f"\n{len(found) - 1} more with this id or trace, with another content:")
@@ -243,6 +275,7 @@ def export(ctx: click.Context, /, file: Path | None, audit: bool, limit: int | N
         click.echo(hint, err=True)
     left_out = f"; {short} left out, whose text the broker had refused" if short else ""
     click.echo(f"{written} {'case' if written == 1 else 'cases'} written{left_out}", err=True)
+    _tell_bad_lines(ctx, source)
 
 
 def _batches(source: Source, wanted: CaseFilter, limit: int | None) -> Iterator[list[CaseFile]]:

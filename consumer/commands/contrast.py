@@ -15,7 +15,7 @@ from consumer.contrasting import NothingToContrast, Question, find
 from consumer.inert_text import inert_json
 from consumer.score_topic import Range, ScoreTopic, ScoreTopicError
 from consumer.segment_choice import chosen_segment, unlisted
-from consumer.since import moment, seconds_of
+from consumer.since import moment, seconds_of, utc
 
 WIDTH = 190
 """Of the table where there is no terminal to ask."""
@@ -95,9 +95,12 @@ def _spans(first: str, second: str, lasting: str | None, now: float) -> tuple[Ra
         latest = later + seconds_of(lasting) if lasting else now
     for option, one, other in (("--before", begin, end), ("--after", later, latest)):
         if one >= other:
-            raise ValueError(f"{option}: the span ends before it begins")
+            raise ValueError(f"{option}: the span ends before it begins: from {utc(one)} to {utc(other)}")
     if end > later:
-        raise ValueError("the span before must end before the one after begins (a shorter --for?)")
+        raise ValueError(
+            f"the span before must end before the one after begins (a shorter --for?): it ends at {utc(end)}, the one "
+            f"after begins at {utc(later)}"
+        )
     return Range(begin, end), Range(later, latest)
 
 

@@ -59,6 +59,7 @@ def command(
     from consumer.demo.run import Options, run_demo
     from consumer.demo.services import DemoError
     from consumer.embedded import EmbeddedError
+    from consumer.score_file import FileUnusable
     from consumer.topics import TopicsError
 
     check_outputs({"--summary": summary, "--picture": picture, "--cases": cases}, {})
@@ -70,6 +71,6 @@ def command(
         console.width = PLAIN_WIDTH
     try:
         code = run_demo(Options(seconds, rate, seed, Files(summary, picture, cases)), os.environ, console)
-    except (DemoError, EmbeddedError, TopicsError) as error:
+    except (DemoError, EmbeddedError, TopicsError, FileUnusable) as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)

@@ -23,6 +23,7 @@ from consumer.demo.services import Services
 from consumer.demo.story import State, Story
 from consumer.demo.tally import Tally
 from consumer.demo.view import render
+from consumer.score_file import written
 
 PICTURE_WIDTH = 112
 PAGE_WIDTH = 110
@@ -90,7 +91,11 @@ def tell_end(
     files: Files,
     console: Console,
 ) -> None:
-    """The figures, what was not seen, and the files."""
+    """The figures, what was not seen, and the files. A run that scored nothing leaves those of an earlier one.
+
+    Raises:
+        FileUnusable: a file cannot be written.
+    """
     summary = summary_of(story, tally)
     counts = story.counts
     console.print(
@@ -120,15 +125,24 @@ def tell_end(
                 "try --for 3m)",
                 highlight=False,
             )
+    if not (counts.events or tally.records or tally.cases):
+        if files.summary or files.cases or files.picture:
+            console.print("nothing was scored, so no file is written", highlight=False)
+        return
     if files.summary is not None:
-        files.summary.write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+        _write(files.summary, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
         console.print(f"summary: {files.summary}", highlight=False)
     if files.cases is not None:
-        files.cases.write_bytes(b"".join(encode_case(case) + b"\n" for case in tally.cases))
+        _write(files.cases, b"".join(encode_case(case) + b"\n" for case in tally.cases))
         console.print(f"flagged answers: {executable()} cases list --in {files.cases}", highlight=False, soft_wrap=True)
     if files.picture is not None and picture is not None:
-        files.picture.write_text(drawn(*picture), encoding="utf-8")
+        _write(files.picture, drawn(*picture).encode())
         console.print(f"picture: {files.picture}", highlight=False)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with written(path, sys.stdout.buffer) as sink:
+        sink.write(content)
 
 
 def summary_of(story: Story, tally: Tally) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def run_demo(options: Options, environ: Mapping[str, str], console: Console) -> 
     Raises:
         DemoError: a worker ended or did not get ready.
         EmbeddedError: the broker or Redis did not start.
+        FileUnusable: one of `options.files` cannot be written.
     """
     scheduled = schedule(ACTS, options.seconds)
     sent = Sent()

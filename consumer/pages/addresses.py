@@ -58,7 +58,7 @@ class Query:
         """
         since, until = _moment("from", self.since, now), _moment("to", self.until, now)
         if since is not None and until is not None and since > until:
-            raise AddressError("from is later than to: exchange them")
+            raise AddressError(f"from {self.since} is later than to {self.until}: exchange them")
         if self.before is not None:
             place = math.nextafter(self.before, math.inf)
             until = place if until is None else min(until, place)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from consumer.case_file import CaseFile, CaseStatement
-from consumer.case_filter import case_key, sameness, wrong_statements
+from consumer.case_filter import case_key, case_time, sameness, wrong_statements
 from consumer.case_parts import verdict_counts
 from consumer.case_store import CaseStore
 from consumer.label import Label
@@ -96,8 +96,8 @@ def _row(case: CaseFile) -> Row:
 
 
 def _next(query: Query, rows: Sequence[Row]) -> Query:
-    last = rows[-1].case.record.event_time
-    same = sum(row.case.record.event_time == last for row in rows)
+    last = case_time(rows[-1].case)
+    same = sum(case_time(row.case) == last for row in rows)
     return replace(query, before=last, skip=same + (query.skip if query.before == last else 0))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consumer.case_file import CaseFile
-from consumer.case_filter import CaseFilter, case_key, folded
+from consumer.case_filter import CaseFilter, case_key, case_time, folded
 from consumer.case_parts import verdict_counts
 from consumer.case_store import CaseStore
 from consumer.pages.short_cases import few_at_a_time, shortened
@@ -49,14 +49,14 @@ def neighbours(store: CaseStore, case: CaseFile) -> Neighbours:
     Raises:
         CaseStoreError: Redis does not answer.
     """
-    at, own = case.record.event_time, case_key(case)
+    at, own = case_time(case), case_key(case)
     audited = CaseFilter(why=("audit",), segment=case.record.segment)
     keys = store.keys(replace(audited, until=at), COMPARED)
     keys += store.keys(replace(audited, since=at, until=at + SOON_SECONDS), SOON)
     others = [shortened(other) for other in few_at_a_time(store, keys) if case_key(other) != own]
     near = sorted(
-        (o for o in others if abs(o.record.event_time - at) <= AROUND_SECONDS),
-        key=lambda o: abs(o.record.event_time - at),
+        (o for o in others if abs(case_time(o) - at) <= AROUND_SECONDS),
+        key=lambda o: abs(case_time(o) - at),
     )
     well = [other for other in others if went_well(other)]
     return Neighbours([Neighbour(case_key(o), o, None) for o in near[:SHOWN]], _most_similar(case, well)[:SHOWN])

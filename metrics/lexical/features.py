@@ -45,6 +45,18 @@ class Examined:
     absent_names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A statement as it is held against a window."""
+
+    statement: Sentence
+    text: str
+    names: tuple[str, ...]
+    """Its names that no context holds."""
+    unknown: list[Name]
+    """What may be a name in a script without spaces, and no context holds."""
+
+
 def examine(
     texts: Sequence[str], index: Index, sources: Sequence[str], similarities: Sequence[float | None] = ()
 ) -> list[Examined]:
@@ -78,8 +90,8 @@ def _examined(
     absent = [term for term in weights if not matches[term]]
     names = [term for term in absent if term in statement.names]
     missing = [q for q in statement.numbers if not index.holders(q)]
-    unknown = unknown_names(fold(text), index.words)
-    best, found = _best(statement, text, windows, sources, names, unknown)
+    claim = _Claim(statement, text, tuple(names), unknown_names(fold(text), index.words))
+    best, found = _best(claim, windows, sources)
     agreement = _agreement(best, found, weights, total) if best else 0.0
     held = sum(weights[t] * matches[t] for t in weights) + NUMBER_WEIGHT * (len(statement.numbers) - len(missing))
     strength = dict.fromkeys(Kind, 0.0)
@@ -110,7 +122,7 @@ def _examined(
     }
     return Examined(
         features,
-        _most_similar(best, found, windows, statement, text, sources, names, unknown, similarities) if best else None,
+        _most_similar(claim, best, found, windows, sources, similarities) if best else None,
         tuple(as_written(found, statement, text, *evidence)),
         agreement,
         _written(text, statement, absent),
@@ -145,46 +157,34 @@ def _without_joints(statement: Sentence, index: Index) -> Sentence:
     )
 
 
-def _best(
-    statement: Sentence,
-    text: str,
-    windows: Sequence[Window],
-    sources: Sequence[str],
-    names: Sequence[str],
-    unknown: list[Name],
-) -> tuple[Window | None, list[Conflict]]:
+def _best(claim: _Claim, windows: Sequence[Window], sources: Sequence[str]) -> tuple[Window | None, list[Conflict]]:
     """The window that supports the statement best: coverage, less what stands against it."""
     best: Window | None = None
     found: list[Conflict] = []
     highest = -math.inf
     for window in windows[:TRIED]:
-        against = _against(statement, text, window, sources, names, unknown)
+        against = _against(claim, window, sources[window.source])
         value = window.coverage - CONFLICT_COST * min(sum(c.strength for c in against), 1.0)
         if value > highest + 1e-9:
             best, found, highest = window, against, value
     return best, found
 
 
-def _against(
-    statement: Sentence, text: str, window: Window, sources: Sequence[str], names: Sequence[str], unknown: list[Name]
-) -> list[Conflict]:
+def _against(claim: _Claim, window: Window, source: str) -> list[Conflict]:
     return [
-        *conflicts(statement, text, window, sources[window.source]),
-        *other_name(names, window, statement),
-        *other_titled(names, statement, text, window, sources[window.source]),
-        *name_in_place(unknown, statement, text, window, sources[window.source]),
+        *conflicts(claim.statement, claim.text, window, source),
+        *other_name(claim.names, window, claim.statement),
+        *other_titled(claim.names, claim.statement, claim.text, window, source),
+        *name_in_place(claim.unknown, claim.statement, claim.text, window, source),
     ]
 
 
 def _most_similar(
+    claim: _Claim,
     best: Window,
     found: Sequence[Conflict],
     windows: Sequence[Window],
-    statement: Sentence,
-    text: str,
     sources: Sequence[str],
-    names: Sequence[str],
-    unknown: list[Name],
     similarities: Sequence[float | None],
 ) -> Window:
     """Of the windows that hold as much as the best one and disagree in the same words, the most similar chunk's."""
@@ -197,7 +197,7 @@ def _most_similar(
     for window in windows if similarities else ():
         if similarity(window) <= similarity(chosen) or window.coverage < best.coverage - NEAR:
             continue
-        if _against(statement, text, window, sources, names, unknown) == list(found):
+        if _against(claim, window, sources[window.source]) == list(found):
             chosen = window
     return chosen
 

@@ -213,6 +213,10 @@ def _approximate(text: str, start: int) -> bool:
     return bool(_APPROXIMATE.search(text, max(0, start - 24), start))
 
 
+_WORDS_TOO = frozenset(
+    ("may", "march", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec")
+)
+"""Names of months that are other words too, or short forms of them: alone they are no month."""
 _IN_MONTH = ("in ", "since ", "until ", "during ", "in early ", "in late ")
 """What makes a month of words that mean other things too: «in May», «in March»."""
 
@@ -220,27 +224,8 @@ _IN_MONTH = ("in ", "since ", "until ", "during ", "in early ", "in late ")
 def _dates(text: str) -> Iterator[Quantity]:
     for m in _DATE.finditer(text):
         day, name, after, year = m.groups()
-        if (
-            not (day or after or year)
-            and name
-            in {
-                "may",
-                "march",
-                "mar",
-                "dec",
-                "jan",
-                "sep",
-                "sept",
-                "jun",
-                "jul",
-                "oct",
-                "nov",
-                "feb",
-                "apr",
-                "aug",
-            }
-            and not text.endswith(_IN_MONTH, 0, m.start(2))
-        ):
+        bare = not (day or after or year)
+        if bare and name in _WORDS_TOO and not text.endswith(_IN_MONTH, 0, m.start(2)):
             continue
         yield Quantity(_MONTHS[name], MONTH, *m.span(2))
         for group in (1, 3):

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from consumer.case_filter import CaseFilter, case_key, folded, mentions, moment, name_digest, searched_text, signature
 from consumer.case_store import PREFIX, CaseStore, CaseStoreError
 from consumer.embedded import embedded_redis, free_port
+from consumer.pages.addresses import Query
+from consumer.pages.listing import listed
 from tests.case_files import ANSWER, audited, case_file
 
 NOW = float(int(time.time()))
@@ -55,6 +57,20 @@ def test_a_case_comes_back_as_it_went_in(store: CaseStore) -> None:
     assert store.find(case_key(case)) == [case]
     assert store.find("evt-10") == []
     assert store.count(NOW) == 1
+
+
+def test_events_from_the_future_count_from_when_they_were_scored(store: CaseStore) -> None:
+    future = {n: case_file(n, NOW + 2e9 + n, record={"scored_time": NOW - n}) for n in range(60)}
+    present = {n: case_file(100 + n, NOW - n - 0.5) for n in range(60)}
+    store.put([*future.values(), *present.values()], NOW)
+    ordered = [f"evt-{number}" for n in range(60) for number in (n, 100 + n)]
+    assert ids(store) == ordered
+    assert ids(store, CaseFilter(since=NOW - 1.5, until=NOW - 0.25)) == ordered[1:4]
+    assert ids(store, CaseFilter(text="in grade 0"), 1) == ["evt-0"]
+    first = listed(store, Query(), NOW)
+    assert first.next is not None
+    second = listed(store, first.next, NOW)
+    assert [row.case.record.id for row in (*first.rows, *second.rows)] == ordered[:100]
 
 
 def test_putting_again_changes_nothing_and_another_content_is_a_second_case(store: CaseStore, raw: redis.Redis) -> None:

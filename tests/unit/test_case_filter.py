@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from consumer.case_filter import CaseFilter, newest_matching, sameness, terms_of
+from consumer.case_filter import CaseFilter, named, newest_matching, sameness, terms_of
 from tests.case_files import WRONG, audited, case_file
 
 
@@ -42,3 +42,17 @@ def test_numbers_make_another_statement() -> None:
 def test_a_long_label_is_found_by_what_is_kept_of_it() -> None:
     case = case_file(1, 10.0, record={"labels": {"kb_version": "v" * 500}})
     assert newest_matching([case], CaseFilter(labels={"kb_version": "v" * 500}), None) == [case]
+
+
+def test_an_event_from_the_future_counts_from_when_it_was_scored() -> None:
+    """Dated 2099 by a broken clock, it would stand first in every list until it expires."""
+    early, late = case_file(1, 1_000.0), case_file(3, 3_000.0)
+    future = case_file(2, 4_070_908_800.0, record={"scored_time": 2_000.0, "trace_id": "trace-1"})
+    found = [early, late, future]
+    assert newest_matching(found, CaseFilter(), None) == [late, future, early]
+    assert newest_matching(found, CaseFilter(since=1_500.0, until=2_500.0), None) == [future]
+    assert newest_matching(found, CaseFilter(since=2_500.0), None) == [late]
+    assert named([early, future, case_file(4, 2_500.0, record={"trace_id": "trace-1"})], "trace-1")[1:] == [
+        future,
+        early,
+    ]

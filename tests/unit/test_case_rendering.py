@@ -96,7 +96,7 @@ def test_long_passages_are_cut_but_not_around_the_evidence() -> None:
     assert "»Thelimitis40kg.«" in re.sub(r"[\s│]", "", page)
     assert "(4021 characters; --full shows all)" in page
     assert page.count("x") < 600
-    assert plain(case, Style(passage=None)).count("y") > 2000
+    assert plain(case, Style(whole=True)).count("y") > 2000
 
 
 def hostile_case() -> CaseFile:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
@@ -22,6 +23,7 @@ from rich.console import Console
 
 from consumer.case_filter import CaseFilter
 from consumer.case_lines import CaseLines
+from consumer.cli import group
 from consumer.decode import Decoder
 from consumer.demo.ending import Files, tell_end
 from consumer.demo.knowledge import APPS, LANGUAGES, load_documents
@@ -41,6 +43,7 @@ from consumer.demo.story import BESIDE, LEADING, Readings, Story
 from consumer.demo.tally import Tally
 from consumer.demo.traffic import Outlets, Scripted, Sent, drive
 from consumer.demo.view import plain_line, render, sparkline
+from consumer.score_file import FileUnusable
 from consumer.settings import Settings
 from metrics.event import Event, encode_event
 from tests.case_files import case_file
@@ -294,6 +297,33 @@ def test_the_end_says_what_was_not_seen_and_writes_what_was_asked_for(tmp_path: 
     picture = (tmp_path / "demo.svg").read_text(encoding="utf-8")
     assert "28&#160;days" in picture
     assert 'url("http' not in picture
+
+
+def test_a_run_that_scored_nothing_leaves_the_files_of_an_earlier_one(tmp_path: Path) -> None:
+    """Interrupted before traffic, it has nothing to put in their place."""
+    files = Files(tmp_path / "summary.json", tmp_path / "demo.svg", tmp_path / "cases.jsonl")
+    for file in (files.summary, files.picture, files.cases):
+        assert file is not None
+        file.write_text("of yesterday")
+    out = io.StringIO()
+    console = Console(file=out, width=200)
+    tell_end(Story(SCHEDULE, WINDOWS, SEGMENTS), Tally({}), None, files, console)
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"of yesterday"}
+    assert "nothing was scored, so no file is written" in out.getvalue()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone" / "summary.json"
+    files = Files(gone, None, None)
+    with pytest.raises(FileUnusable, match="cannot be written") as raised:
+        tell_end(played(1), Tally({}, records=1), None, files, Console(file=io.StringIO()))
+
+    def fail(*_: object) -> int:
+        raise raised.value
+
+    monkeypatch.setattr("consumer.demo.run.run_demo", fail)
+    done = CliRunner().invoke(group, ["demo", "--summary", str(tmp_path / "summary.json")])
+    assert (done.exit_code, done.stderr.startswith(f"Error: {gone}: cannot be written")) == (1, True)
 
 
 def test_a_fall_of_topic_similarity_is_no_old_knowledge() -> None:

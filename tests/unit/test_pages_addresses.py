@@ -73,7 +73,7 @@ def test_a_time_that_is_none_is_named() -> None:
 
 
 def test_times_in_the_wrong_order_are_told() -> None:
-    with pytest.raises(AddressError, match="from is later than to"):
+    with pytest.raises(AddressError, match="from 1h is later than to 2h"):
         asked("/cases?from=1h&to=2h").filter(NOW)
 
 
