@@ -5,8 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 ARGS ?=
-# Most tests wait for a service, so two at once take little more than half the time. One at once: ARGS="-n 0".
-TWO := -n 2 --dist worksteal
+# Most tests wait for a service, so two files at once take little more than half the time. One: ARGS="-n 0".
+TWO := -n 2 --dist loadfile
 
 .PHONY: help demo test test-full test-llm check bench soak setup lock
 

@@ -1,10 +1,9 @@
 """Agreement with people: for each labelled set the metric that is meant for it, beside two plain rivals.
 
-    python -m tests.bench.agreement --out docs/statistics.md [--cache FILE] [--network verifier.safetensors]
+    python -m tests.bench.agreement --out docs/statistics.md [--cache FILE]
 
-Faithfulness is rated by the lexical judge's `faithful_probability`; with --network by that of the local judge, from the
-readings that the fit left beside the network, by weights that saw no group of the row's fold. «Share» is
-`faithfulness` by the lexical judge.
+Faithfulness is rated by `expected_faithfulness`, of the lexical judge and of the local one; «share» is `faithfulness`
+and «answer» `faithful_probability` by the same judge. The local judge rates no set that its network has learnt from.
 
 Rivals: the simple recipe, cosine of the all-MiniLM-L6-v2 vectors of whole context and whole answer (cut at 256 tokens,
 as the library does), and word overlap, the share of the answer's words that stand in the contexts. Sets that the
@@ -28,11 +27,15 @@ from typing import Any
 import numpy as np
 
 from consumer.embedders import load_embedder
-from consumer.settings import Embedding
+from consumer.local_judges import build_local
+from consumer.settings import Embedding, Settings
 from metrics.agreement import Estimate, Floats, Mask, Statistic, auroc, estimate, resampled, spearman
 from metrics.embedding import LocalEmbedder, uncounted
 from metrics.evaluation import Evaluation, Evaluator
 from metrics.event import Chunk, Event, Turn
+from metrics.expected_faithfulness import NAME as EXPECTED
+from metrics.expected_faithfulness import ExpectedFaithfulness
+from metrics.faithful_probability import FaithfulProbability
 from metrics.lexical import corpus
 from metrics.lexical.answer_fit import answered_sets, with_answers
 from metrics.lexical.features import VERSION
@@ -42,13 +45,13 @@ from metrics.lexical.model import load_model
 from metrics.metric import Text
 from metrics.outcome import Scored
 from metrics.similarity import build_metrics, cosine
+from metrics.verifier.judge import LocalJudge
 from tests.bench.kept_vectors import KeptVectors, first_window, kept
-from tests.bench.local_judge import Study, study
 from tests.bench.pages import put_table
 from tests.services import SHARED
 
 BEGIN, END = "<!-- table: python -m tests.bench.agreement -->", "<!-- end of table -->"
-COSINE, OVERLAP, SHARE = "MiniLM cosine", "word overlap", "share"
+COSINE, OVERLAP, SHARE, ANSWER = "MiniLM cosine", "word overlap", "share", "answer"
 CLAIM = 0.82
 """The Spearman correlation with expert ratings of topic adherence that is claimed for the simple recipe."""
 _WORD = re.compile(r"[^\W_]+")
@@ -61,15 +64,21 @@ class Task:
     set: str
     rating: str
     metric: str
+    judge: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.set} ({', '.join(part for part in (self.rating, self.judge) if part)})"
 
 
 TASKS = (
     Task("begin_v1_topic", "topic_label", "topic_similarity"),
     Task("summeval", "relevance", "topic_similarity"),
-    Task("summeval", "score", "faithful_probability"),
+    Task("summeval", "score", EXPECTED, "lexical"),
     Task("grade_coherence", "score", "question_answer_similarity"),
-    Task("qags", "score", "faithful_probability"),
-    Task("lfqa_responses", "score", "faithful_probability"),
+    Task("qags", "score", EXPECTED, "lexical"),
+    Task("qags", "score", EXPECTED, "local"),
+    Task("lfqa_responses", "score", EXPECTED, "lexical"),
+    Task("lfqa_responses", "score", EXPECTED, "local"),
 )
 
 
@@ -118,15 +127,24 @@ def simple_recipe(rows: Sequence[Mapping[str, Any]], model: KeptVectors) -> list
 
 
 class Judges:
-    """The lexical judge for a row: the shipped one, or the one that saw no group of its fold."""
+    """The judge for a row: the shipped one, or the lexical one that saw no group of its fold."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
         self._shipped = LexicalJudge()
         self._folds: list[LexicalJudge] = []
+        self._network: LocalJudge | None = None
 
-    def of(self, name: str, group: str) -> LexicalJudge:
-        if name not in corpus.LABELLED:
+    def of(self, task: Task, group: str) -> LexicalJudge | LocalJudge:
+        """Raises:
+        ValueError: the local judge's network has learnt from the set.
+        """
+        if task.judge == "local":
+            if task.set in corpus.LABELLED:
+                raise ValueError(f"the shipped network has learnt from {task.set}")
+            self._network = self._network or local_judge()
+            return self._network
+        if task.set not in corpus.LABELLED:
             return self._shipped
         if not self._folds:
             shipped = load_model(VERSION)
@@ -137,25 +155,23 @@ class Judges:
         return self._folds[corpus.fold_of(group, len(self._folds))]
 
 
-def faithfulness_of(task: Task, rows: Sequence[Mapping[str, Any]], judges: Judges) -> tuple[list[float], list[float]]:
-    """(share of supported statements, probability of the answer), NaN where there is no score."""
-    shares, probabilities = [], []
+def local_judge() -> LocalJudge:
+    embedding = Embedding()
+    model = local(embedding.model)
+    return build_local(Settings().judge, embedding, model, model, lambda: None)
+
+
+def faithfulness_of(task: Task, rows: Sequence[Mapping[str, Any]], judges: Judges) -> dict[str, list[float]]:
+    """By metric; NaN where there is no score."""
+    found: dict[str, list[float]] = {SHARE: [], ANSWER: [], EXPECTED: []}
     for row in rows:
-        judge = judges.of(task.set, str(row["group"]))
-        evaluator = Evaluator((), _NoVectors(), sketches=False, judge=judge, calibrated=judge)
+        judge = judges.of(task, str(row["group"]))
+        of_verdicts = (FaithfulProbability(judge), ExpectedFaithfulness())
+        evaluator = Evaluator((), _NoVectors(), sketches=False, judge=judge, of_verdicts=of_verdicts)
         (evaluation,) = evaluator.evaluate([event_of(row)])
-        shares.append(_value(evaluation, "faithfulness"))
-        probabilities.append(_value(evaluation, "faithful_probability"))
-    return shares, probabilities
-
-
-def probabilities_of(task: Task, rows: Sequence[Mapping[str, Any]], network: Study, data: Path) -> list[float]:
-    """Of the local judge, NaN where there is none."""
-    found = {
-        row.id: network.probability(task.set, row, features)
-        for row, features in network.read(task.set, corpus.labelled(data, task.set))
-    }
-    return [found.get(str(row["id"]), float("nan")) for row in rows]
+        for name, metric in ((SHARE, "faithfulness"), (ANSWER, "faithful_probability"), (EXPECTED, EXPECTED)):
+            found[name].append(_value(evaluation, metric))
+    return found
 
 
 def similarity_of(task: Task, rows: Sequence[Mapping[str, Any]], model: KeptVectors) -> list[float]:
@@ -163,15 +179,11 @@ def similarity_of(task: Task, rows: Sequence[Mapping[str, Any]], model: KeptVect
     return [_value(evaluation, task.metric) for evaluation in evaluator.evaluate([event_of(row) for row in rows])]
 
 
-def compare(
-    data: Path, task: Task, ours: KeptVectors, minilm: KeptVectors, judges: Judges, network: Study | None
-) -> Compared:
+def compare(data: Path, task: Task, ours: KeptVectors, minilm: KeptVectors, judges: Judges) -> Compared:
     rows = rows_of(data, task)
     scores = {COSINE: simple_recipe(rows, minilm), OVERLAP: [word_overlap(row) for row in rows]}
-    if task.metric == "faithful_probability":
-        scores[SHARE], scores[task.metric] = faithfulness_of(task, rows, judges)
-        if network is not None:
-            scores[task.metric] = probabilities_of(task, rows, network, data)
+    if task.judge:
+        scores |= faithfulness_of(task, rows, judges)
     else:
         scores[task.metric] = similarity_of(task, rows, ours)
     arrays = {name: np.array(values, np.float64) for name, values in scores.items()}
@@ -194,7 +206,7 @@ class _NoVectors:
     identity, dimension = "none", 1
 
     def embed(self, texts: Sequence[Text]) -> list[Any]:
-        raise AssertionError("faithfulness by the lexical judge needs no vectors")
+        raise AssertionError("no metric of verdicts needs vectors")
 
 
 def statistics_of(compared: Compared, statistic: str) -> dict[str, tuple[float, Floats]]:
@@ -212,15 +224,16 @@ def statistics_of(compared: Compared, statistic: str) -> dict[str, tuple[float, 
 
 def report(results: Sequence[Compared]) -> str:
     lines = [
-        f"| set, rating | n | metric | statistic | metric | {SHARE} | {COSINE} | {OVERLAP} | metric − better rival |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| set, rating | n | metric | statistic | metric | {SHARE} | {ANSWER} | {COSINE} | {OVERLAP} | "
+        "metric − better rival |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     ahead: dict[str, list[str]] = {}
     clear: dict[str, list[str]] = {}
     reached = []
     for result in results:
         task = result.task
-        row = f"{task.set} ({task.rating})"
+        row = str(task)
         for statistic in ("Spearman", "AUROC"):
             found = statistics_of(result, statistic)
             rival = max((COSINE, OVERLAP), key=lambda name: found[name][0])
@@ -233,12 +246,12 @@ def report(results: Sequence[Compared]) -> str:
                     f"{name} on {row} ({value:.3f})" for name, (value, _) in found.items() if value >= CLAIM - 0.02
                 ]
             cells = [
-                f"{task.set}, `{task.rating}`",
+                f"{task.set}, `{task.rating}`{f', {task.judge} judge' if task.judge else ''}",
                 f"{len(result.ratings)} ({result.unscored} unscored)",
                 f"`{task.metric}`",
                 statistic,
                 shown(estimate(*own)),
-                f"{found[SHARE][0]:.3f}" if SHARE in found else "",
+                *(f"{found[name][0]:.3f}" if name in found else "" for name in (SHARE, ANSWER)),
                 shown(estimate(*found[COSINE])),
                 shown(estimate(*found[OVERLAP])),
                 f"{difference.value:+.3f} {interval(difference)}",
@@ -274,19 +287,17 @@ def main() -> None:
     default = Path(os.environ.get("XDG_CACHE_HOME", tempfile.gettempdir())) / "groundwatch-bench-vectors.sqlite"
     parser.add_argument("--cache", type=Path, default=default, help="vectors from one run to the next")
     parser.add_argument("--only", help="one set")
-    parser.add_argument("--network", type=Path, help="verifier.safetensors with features.jsonl beside it")
     chosen = parser.parse_args()
     if not (chosen.data / "labelled").is_dir():
         parser.error(f"{chosen.data} has no folder labelled: give --data the folder of the labelled sets")
     ours = kept(local(Embedding().model), chosen.cache)
     minilm = first_window(local("all-MiniLM-L6-v2"), chosen.cache)
     judges = Judges(chosen.data)
-    network = study(chosen.network, chosen.data) if chosen.network else None
     results = []
     for task in TASKS:
         if chosen.only in (None, task.set):
-            results.append(compare(chosen.data, task, ours, minilm, judges, network))
-            print(task.set, task.rating, len(results[-1].ratings), "rows", flush=True)
+            results.append(compare(chosen.data, task, ours, minilm, judges))
+            print(task, len(results[-1].ratings), "rows", flush=True)
     put_table(chosen.out, BEGIN, report(results), END)
 
 

@@ -174,12 +174,6 @@ class Study:
             return list(featured(name, rows, self.judges, self.networks.of_folds, self.scores))
         return list(featured(name, rows, [self.shipped], [self.networks.shipped], self.scores))
 
-    def probability(self, name: str, row: Row, features: Sequence[Mapping[str, float]]) -> float:
-        """That the whole answer is faithful; by the fit that saw no group of the row's fold."""
-        fits = self.fits if name in corpus.LABELLED else [self.whole]
-        values = np.array([[f[n] for n in NAMES] for f in features])
-        return self.curve.probability(fits[fold_of(row.group, len(fits))].answer(values) - self.shift, len(values))
-
     def scored(self, name: str, rows: Sequence[Row]) -> Scored:
         fits = self.fits if name in corpus.LABELLED else [self.whole]
         return scored_by(self.read(name, rows), fits, self.shift)
