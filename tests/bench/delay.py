@@ -5,8 +5,7 @@
 Events arrive at a fixed rate, each with 5 passages of 150 words and an answer of 4 sentences. *Warm*: the passages were
 seen before. *Cold*: every event brings its own, at a tenth of the rate, since more cannot be embedded on two cores. The
 n-th event is counted when `rolling_samples` of topic similarity reaches n; the gauge is read every 50 ms, so a delay is
-known to that. Fails where the 99th percentile of the warm run is 5 s or more. In the end the scorer's resident memory is
-printed.
+known to that. Fails where the 99th percentile of the warm run is 5 s or more. Prints the scorer's resident memory too.
 """
 
 from __future__ import annotations
