@@ -19,7 +19,7 @@ LINES = b"".join(encode_case(case) + b"\n" for case in CASES)
 
 
 def test_a_compressed_file_is_read_as_it_was_written(tmp_path: Path) -> None:
-    for name, content in (("cases.jsonl", LINES), ("cases.jsonl.gz", gzip.compress(LINES))):
+    for name, content in (("cases.jsonl", LINES), ("cases.jsonl.gz", gzip.compress(LINES, mtime=0))):
         (tmp_path / name).write_bytes(content)
         assert CaseLines(tmp_path / name).select(CaseFilter()) == CASES[::-1]
 
@@ -29,8 +29,8 @@ def test_a_compressed_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ("events.jsonl", b'\n{"id": "q-1"}\n{}', "(score-file --cases writes them); line 2: no case file, undecodable"),
         ("plain.gz", LINES, "Not a gzipped file"),
-        ("cut.gz", gzip.compress(LINES)[:-20], "end-of-stream"),
-        ("damaged.gz", gzip.compress(LINES)[:40] + b"\0" * 40, ""),
+        ("cut.gz", gzip.compress(LINES, mtime=0)[:-20], "end-of-stream"),
+        ("damaged.gz", gzip.compress(LINES, mtime=0)[:40] + b"\0" * 40, ""),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, name: str, content: bytes, said: str) -> None:
