@@ -65,7 +65,7 @@ class Changes:
 
     def recent(self) -> tuple[Change, ...]:
         """The latest changes, oldest first."""
-        return tuple(self._recent)
+        return tuple(sorted(self._recent, key=lambda change: change.shift.found))
 
     def recall(self, changes: Iterable[Change]) -> None:
         """Changes that an earlier process found, of known segments; they are not counted again."""
@@ -95,7 +95,7 @@ class Changes:
             waiting.weights.append(weight)
             waiting.answers.append(name)
             if len(waiting) >= MOST_WAITING:
-                self._flush(series)
+                self._flush_together(series.key)
 
     def learn(self, answer: Answer, segment: Segment, definitions: Mapping[str, Collection[str]], at: float) -> None:
         """An answer that an earlier process counted: it tells how the scores were, and no change is looked for."""
@@ -183,13 +183,23 @@ class Changes:
             whole.detector.learn(series.past)
         series.past = Scores()
 
+    def _flush_together(self, key: Key) -> None:
+        """This metric of every segment, so that the series of all segments gets what came at the same time."""
+        _, metric, definition = key
+        for held in [self._series[segment] for segment in self.segments if segment != self._all]:
+            series = held.get((metric, definition))
+            if series is not None and len(series.waiting):
+                self._flush(series)
+        if self._all is not None:
+            self._flush(self._series[self._all][metric, definition])
+
     def _flush(self, series: _Series) -> None:
         whole = self._whole(series)
         if whole is not None:
             whole.waiting.extend(series.waiting)
-            if len(whole.waiting) >= MOST_WAITING:
-                self._flush(whole)
-        waiting, series.waiting = series.waiting, Scores()
+        # Segment after segment, their different levels would look like changes where much has come at once.
+        waiting = series.waiting if series.key[0] != self._all else series.waiting.in_time()
+        series.waiting = Scores()
         armed = sum(each.detector.armed for held in self._series.values() for each in held.values())
         segment, metric, definition = series.key
         for shift in series.detector.take(waiting, self._seconds * max(armed, 1)):

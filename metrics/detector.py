@@ -100,6 +100,15 @@ class Scores:
         self.weights.extend(other.weights)
         self.answers.extend(other.answers)
 
+    def in_time(self) -> Scores:
+        """The same scores by their times; those of one time stay as they came."""
+        order = sorted(range(len(self)), key=self.times.__getitem__)
+        ordered = Scores()
+        for one, other in ((self.times, ordered.times), (self.values, ordered.values), (self.weights, ordered.weights)):
+            other.extend(one[at] for at in order)
+        ordered.answers = [self.answers[at] for at in order]
+        return ordered
+
     def table(self) -> Array:
         """Times, values and weights, shape (3, n)."""
         return np.array([self.times, self.values, self.weights], np.float64)

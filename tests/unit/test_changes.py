@@ -238,6 +238,20 @@ def test_learning_reports_nothing_and_forgetting_keeps_the_totals() -> None:
     assert changes.totals == {("faithfulness", EN): 0}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_segments_of_different_levels_show_no_change_where_much_comes_at_once(seed: int) -> None:
+    """A monitor that was away for hours takes what waits at once; segment after segment, «all» saw a fall in it."""
+    changes, rng = Changes([EN, ZH], MONTH), random.Random(seed)
+    for i in range(3000):
+        english = rng.random() < 0.5
+        score = rng.gauss(0.95 if english else 0.85, 0.01)
+        segment = {"app": "helpdesk", "lang": "en" if english else "zh"}
+        record = score_record(i, 1e9 + i * 60.0, {"faithfulness": score}, segment=segment)
+        changes.add(record, EN if english else ZH, KNOWN, record.event_time)
+    changes.flush()
+    assert changes.recent() == ()
+
+
 def test_what_the_windows_do_not_admit_has_no_detector() -> None:
     changes = Changes([EN], MONTH)
     odd: list[ScoreRecord] = [
