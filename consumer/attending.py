@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from consumer.heap import give_heap_back
 
@@ -27,3 +28,10 @@ async def attending(attend: Callable[[], None], wanted: Callable[[], bool], stop
             await asyncio.wait_for(stop.wait(), ATTEND_SECONDS)
         except TimeoutError:
             continue
+
+
+async def given_up(loops: asyncio.Future[Any]) -> None:
+    """Cancel loops that were gathered, and wait for their end: asyncio logs an error with a traceback of those that were
+    cancelled and never asked for."""
+    loops.cancel()
+    await asyncio.gather(loops, return_exceptions=True)

@@ -19,7 +19,7 @@ from faust.types import TP
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from consumer import kafka_config
-from consumer.attending import attending
+from consumer.attending import attending, given_up
 from consumer.bundles import Record
 from consumer.explaining import Explainer
 from consumer.faust_app import SESSION_SECONDS, build_app
@@ -167,7 +167,7 @@ class Monitor:
                 await self._attend(app, stop)
             finally:
                 self._abort.set()
-                statistics.cancel()
+                await given_up(statistics)
                 self._pulse.end(AGENT)
                 try:
                     await self._commit_in_time(app)
