@@ -31,7 +31,7 @@ async def attending(attend: Callable[[], None], wanted: Callable[[], bool], stop
 
 
 async def given_up(loops: asyncio.Future[Any]) -> None:
-    """Cancel loops that were gathered, and wait for their end: asyncio logs an error with a traceback of those that were
-    cancelled and never asked for."""
+    """Cancel loops that were gathered, and wait for their end: asyncio logs an error with a traceback of those that
+    were cancelled and never asked for."""
     loops.cancel()
     await asyncio.gather(loops, return_exceptions=True)
