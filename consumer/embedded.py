@@ -19,16 +19,23 @@ class EmbeddedError(Exception):
     """An embedded service did not start; the message names the package or shows what the service said."""
 
 
+_given: set[int] = set()
+"""What `free_port` has given out in this process: the kernel names a port that nobody has bound yet twice."""
+
+
 def free_port(preferred: int = 0) -> int:
-    """`preferred` where it is free, else a port that the kernel picks."""
-    for port in (preferred, 0):
+    """`preferred` where it is free, else a port that the kernel picks, another one every time."""
+    for port in (preferred, *[0] * 100):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return int(probe.getsockname()[1])
+            found = int(probe.getsockname()[1])
+        if found == preferred or found not in _given:
+            _given.add(found)
+            return found
     raise EmbeddedError("no free port on 127.0.0.1")
 
 
