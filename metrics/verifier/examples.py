@@ -18,6 +18,7 @@ from metrics.verifier.edits import FALSE, names_of, renaming
 from metrics.verifier.made import LONGEST, MOST_CLAIMS, edited, is_wide, made_of, room
 from metrics.verifier.materials import MATERIALS
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, Claim, Passage
+from metrics.verifier.switched import cedict, dictionary_of, told_in_chinese
 
 UNRELATED = 0.3
 """Share of premises of sentence pairs that get a claim about something else."""
@@ -25,9 +26,9 @@ NOISY_SHARE = 0.35
 """Share of premises that get a passage about something else in front or behind."""
 
 SHARES: Mapping[str, int] = {
-    "nli_fever": 15000, "nli_docnli_binary": 8000, "nli_cad_snli": 3500, "nli_mnli_taxi": 4000,
-    "nli_climatefever": 2500, "nli_fm2": 2500, "nli_fever_symmetric": 1400, "clapnq_dev": 4500, "halueval_qa": 5000,
-    "nomiracl_en": 2500, "nomiracl_zh": 4000, "zh_qa": 14000, "uhgeval_zh": 5500, "wice_spans": 400,
+    "nli_fever": 15000, "nli_docnli_binary": 9000, "nli_cad_snli": 6000, "nli_mnli_taxi": 6000,
+    "nli_climatefever": 2500, "nli_fm2": 2500, "nli_fever_symmetric": 1400, "clapnq_dev": 4500, "halueval_qa": 4500,
+    "nomiracl_en": 2500, "nomiracl_zh": 3500, "zh_qa": 12000, "uhgeval_zh": 4500, "wice_spans": 400,
 }  # fmt: skip
 """Claims of each source in a stage of 1,000 steps; longer stages take more of each."""
 
@@ -42,9 +43,18 @@ def stage(data: Path, seed: int, share: float, *, kept_back: bool = False) -> li
         rng = random.Random(f"{seed} {name}")
         passages = [p for p in _of_source(data, name, rng) if sources.kept_back(p.group) == kept_back]
         found += _taken(sources.unmeasured(data, passages), round(claims * share), rng)
+    if not kept_back:
+        found = _in_two_languages(found, random.Random(f"{seed} switched"))
     rng = random.Random(f"{seed} noise")
     rng.shuffle(found)
     return [_noisy(p, found, rng) for p in found]
+
+
+def _in_two_languages(passages: Sequence[Passage], rng: random.Random) -> list[Passage]:
+    """Part of the sentence pairs, which are all English, in Chinese words, such as the Chinese passages use."""
+    dictionary = dictionary_of(cedict(), [p.text for p in passages if is_wide(p.text)])
+    pairs = [p for p in passages if p.source.startswith("nli_")]
+    return [*told_in_chinese(pairs, dictionary, rng), *(p for p in passages if not p.source.startswith("nli_"))]
 
 
 def balance(passages: Iterable[Passage]) -> Mapping[str, Counter[int]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from metrics.language import HAN, simplified
 from metrics.verifier import sources
-from metrics.verifier.edits import TRUE, Edit, added, first_that_fits
+from metrics.verifier.edits import TRUE, Edit, added, first_that_fits, negated
 from metrics.verifier.materials import Material
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, UNSUPPORTED, Claim, Passage, Span
 from metrics.verifier.told import told
@@ -26,6 +26,8 @@ ASKED = 3
 """Questions of a passage that claims are made of."""
 TOLD_SHARE = 0.8
 """Share of the answers that are told as a statement, where they can be; the others stand behind their question."""
+DENIED = 0.25
+"""Share of the told answers that are denied as well: the right one wrongly, the wrong one rightly."""
 USED = 5
 """Sentences of a passage that claims are made of."""
 
@@ -196,9 +198,21 @@ def _answers(
             new = min(rng.sample(inside, min(4, len(inside))), key=lambda w: abs(len(w) - len(answer)))
             text, at = _put(question, new, rng)
             claims.append(Claim(text, UNSUPPORTED, ((at, at + len(new)),)))
-        if rng.random() < 0.3 and not right.startswith(question):
+            if rng.random() < DENIED and (denied := _denied(text, question, premise, rng)) is not None:
+                claims.append(Claim(denied, SUPPORTED, ()))
+        if rng.random() < DENIED and (denied := _denied(right, question, premise, rng)) is not None:
+            claims.append(Claim(denied, CONTRADICTED))
+        elif rng.random() < 0.3 and not right.startswith(question):
             claims += edited(right, premise, edits, CONTRADICTED, rng)
     return claims
+
+
+def _denied(statement: str, question: str, premise: str, rng: random.Random) -> str | None:
+    """A question told as a statement, denied; None where it could not be told, or has nothing to deny."""
+    if statement.startswith(question):
+        return None
+    found = first_that_fits((negated,), statement, premise, rng)
+    return None if found is None else found.text
 
 
 def _put(question: str, answer: str, rng: random.Random) -> tuple[str, int]:

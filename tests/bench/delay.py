@@ -1,11 +1,12 @@
 """From produced to counted in the gauge, through scorer and monitor on a real Kafka.
 
-    python -m tests.bench.delay [--rate 20] [--seconds 60] [--judge lexical|local]
+    python -m tests.bench.delay [--rate 20] [--seconds 60] [--judge lexical|local] [--passages 5] [--words 150]
 
-Events arrive at a fixed rate, each with 5 passages of 150 words and an answer of 4 sentences. *Warm*: the passages were
-seen before. *Cold*: every event brings its own, at a tenth of the rate, since more cannot be embedded on two cores. The
-n-th event is counted when `rolling_samples` of topic similarity reaches n; the gauge is read every 50 ms, so a delay is
-known to that. Fails where the 99th percentile of the warm run is 5 s or more. Prints the scorer's resident memory too.
+Events arrive at a fixed rate, each with passages of so many words and an answer of 4 sentences. *Warm*: the
+passages were seen before. *Cold*: every event brings its own, at a tenth of the rate, since more cannot be
+embedded on two cores. The n-th event is counted when `rolling_samples` of topic similarity reaches n; the gauge
+is read every 50 ms, so a delay is known to that. Fails where the 99th percentile of the warm run is 5 s or
+more. Prints the scorer's resident memory too.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ def one_event(generator: random.Random, name: str, passages: list[str]) -> dict[
     }
 
 
-def passage(generator: random.Random) -> str:
-    return " ".join(generator.choices(WORDS, k=150)) + "."
+def passage(generator: random.Random, words: int) -> str:
+    """Sentences of 15 words."""
+    sentences = [generator.choices(WORDS, k=min(15, words - at)) for at in range(0, words, 15)]
+    return " ".join(" ".join(sentence).capitalize() + "." for sentence in sentences)
 
 
 def delays(monitor: Running, bootstrap: str, topic: str, values: list[dict[str, object]], rate: float) -> list[float]:
@@ -86,10 +89,13 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--judge", choices=("lexical", "local"), default="lexical")
+    parser.add_argument("--passages", type=int, default=5, help="of an event, 1 to 100")
+    parser.add_argument("--words", type=int, default=150, help="of a passage")
     options = parser.parse_args()
     generator = random.Random(11)
     events = int(options.rate * options.seconds)
-    pool = [passage(generator) for _ in range(100)]
+    pool = [passage(generator, options.words) for _ in range(100)]
+    each = options.passages
     with tempfile.TemporaryDirectory() as name, kafka_cluster(Path(name) / "k") as cluster, ExitStack() as stack:
         folder = Path(name)
         values = environment(cluster.bootstrap) | {
@@ -104,10 +110,11 @@ def main() -> None:
         wait_until(lambda: scorer.total("groundwatch_build_info") > 0, 60, "scorer up")
         wait_until(lambda: monitor.total("groundwatch_rebuild_complete") > 0, 60, "monitor up")
         topic = settings.topics.events[0]
-        warm_up = [one_event(generator, f"w{n}", pool[n * 5 : n * 5 + 5]) for n in range(20)]
+        warm_up = [one_event(generator, f"w{n}", pool[n * each : (n + 1) * each]) for n in range(100 // each)]
         delays(monitor, cluster.bootstrap, topic, warm_up, 5)
-        warm = [one_event(generator, f"e{n}", generator.sample(pool, 5)) for n in range(events)]
-        cold = [one_event(generator, f"c{n}", [passage(generator) for _ in range(5)]) for n in range(events // 10)]
+        warm = [one_event(generator, f"e{n}", generator.sample(pool, each)) for n in range(events)]
+        strange = [[passage(generator, options.words) for _ in range(each)] for _ in range(events // 10)]
+        cold = [one_event(generator, f"c{n}", passages) for n, passages in enumerate(strange)]
         ninety_ninth = 0.0
         for kind, made, rate in (("cold", cold, options.rate / 10), ("warm", warm, options.rate)):
             found = delays(monitor, cluster.bootstrap, topic, made, rate)

@@ -134,6 +134,19 @@ def test_how_a_sentence_reads_does_not_tell_its_label() -> None:
     assert made > 20
 
 
+def test_denying_the_right_answer_is_wrong_and_denying_a_wrong_one_is_right() -> None:
+    text = "王五在1987年创办了这所学校，李四后来接任。学校包括三个校区，学生可以免费住宿。每年夏天学校对外开放。"
+    asked = (("这所学校的创办者是谁？", "王五", ("李四",)),)
+    labels: dict[str, set[int]] = {}
+    for seed in range(200):
+        found = made_of(Material(text, "s", "g", asked=asked), FALSE, random.Random(seed))
+        assert found is not None
+        for claim in found.claims:
+            labels.setdefault(claim.text, set()).add(claim.label)
+    assert labels["这所学校的创办者不是王五。"] == {CONTRADICTED}
+    assert labels["这所学校的创办者不是李四。"] == {SUPPORTED}
+
+
 def test_two_sentences_joined_are_supported_only_where_both_are() -> None:
     joined = []
     for seed in range(200):
